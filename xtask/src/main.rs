@@ -1,0 +1,6 @@
+//! `cargo xtask`: the project's task runner.
+mod codegen;
+
+fn main() -> anyhow::Result<()> {
+    codegen::run()
+}
