@@ -1,1 +1,24 @@
-//! Placeholder.
+//! What is said between a client, the gateway and a model provider: requests, answers, event
+//! streams, usage and prices. Pure: no clock, no I/O, no state beyond one request.
+//!
+//! It is not a client, and it decides nothing: routing, limits and settlement are in `filter-core`.
+//!
+//! A dialect is one module ([`openai`] so far) that reads requests, meters answers and writes
+//! errors of one wire protocol. What every dialect shares stands beside it: edits of bytes
+//! ([`splice`]), framing ([`event_stream`]), a scanner of JSON that arrives in pieces ([`json`]),
+//! what was read ([`reading`]) and what it costs ([`usage`], [`estimate`], [`price`]).
+//!
+//! Read next: [`openai::chat`] for the request's side, [`openai::meter`] for the answer's.
+
+#![forbid(unsafe_code)]
+
+pub mod estimate;
+pub mod event_stream;
+pub mod json;
+pub mod mask;
+pub mod openai;
+pub mod price;
+pub mod provider_error;
+pub mod reading;
+pub mod splice;
+pub mod usage;

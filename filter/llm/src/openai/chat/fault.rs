@@ -1,0 +1,77 @@
+//! Why a request cannot be read, in words for the client.
+
+use serde_json::value::RawValue;
+
+/// A request that cannot be taken: 400 of type `invalid_request_error`. Displays its message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct RequestFault {
+    /// The member at fault.
+    pub param: Option<&'static str>,
+    pub message: String,
+    pub code: Option<&'static str>,
+}
+
+impl RequestFault {
+    fn of_body(message: &str, code: Option<&'static str>) -> Self {
+        let message = message.to_owned();
+        Self {
+            param: None,
+            message,
+            code,
+        }
+    }
+
+    pub(super) fn not_utf8() -> Self {
+        Self::of_body("the request body is not UTF-8", None)
+    }
+
+    pub(super) fn not_an_object() -> Self {
+        Self::of_body("the request body is not a JSON object", None)
+    }
+
+    /// Syntax errors name line and column; the other kind names the member that is there twice,
+    /// since every member is taken as it comes.
+    pub(super) fn unreadable(error: &serde_json::Error) -> Self {
+        if error.is_data() {
+            let message = format!("the request body names a member twice: {error}");
+            return Self::of_body(&message, Some("duplicate_parameter"));
+        }
+        Self::of_body(
+            &format!("the request body is not valid JSON: {error}"),
+            None,
+        )
+    }
+
+    pub(super) fn no_model() -> Self {
+        Self {
+            param: Some("model"),
+            message: "the request names no model".to_owned(),
+            code: Some("missing_required_parameter"),
+        }
+    }
+
+    pub(super) fn wrong_kind(param: &'static str, wanted: &str, found: &RawValue) -> Self {
+        let found = match found.get().as_bytes().first() {
+            Some(b'"') => "a string",
+            Some(b'{') => "an object",
+            Some(b'[') => "an array",
+            Some(b't' | b'f') => "a boolean",
+            Some(b'n') => "null",
+            _ => "a number",
+        };
+        Self {
+            param: Some(param),
+            message: format!("`{param}` must be {wanted}, not {found}"),
+            code: Some("invalid_type"),
+        }
+    }
+
+    pub(super) fn wrong_value(param: &'static str, wanted: &str) -> Self {
+        Self {
+            param: Some(param),
+            message: format!("`{param}` must be {wanted}"),
+            code: Some("invalid_value"),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Counts what the hot path asks of the allocator.
+
+#![expect(unsafe_code, reason = "only an allocator can count allocations")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+struct Counting;
+
+thread_local! {
+    // Per thread, so that tests that run side by side do not count each other.
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: every call is handed to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: the caller keeps `alloc`'s contract.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: the caller keeps `realloc`'s contract.
+        unsafe { System.realloc(place, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps `dealloc`'s contract.
+        unsafe { System.dealloc(place, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn allocations_of(work: impl FnOnce()) -> u64 {
+    let before = ALLOCATIONS.get();
+    work();
+    ALLOCATIONS.get() - before
+}
+
+#[cfg(test)]
+mod allocations {
+    use super::allocations_of;
+    use filter_llm::openai::chat::Request;
+    use filter_llm::openai::meter::{PlainMeter, StreamMeter, UsageMembers};
+
+    const EVENTS: &[u8] = b": keep-alive\n\n\
+        data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\
+        \"service_tier\":\"default\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\\n\\u8336\
+        \"},\"logprobs\":{\"content\":[{\"token\":\"a\",\"top_logprobs\":[{\"bytes\":[1]}]}]},\
+        \"finish_reason\":null}],\"usage\":{\"prompt_tokens\":12,\"completion_tokens\":3,\
+        \"prompt_tokens_details\":{\"cached_tokens\":4}}}\n\n\
+        data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\
+        \"{\\\"a\\\":1}\"}}]},\"finish_reason\":\"tool_calls\"}],\"usage\":null}\r\n\r\n\
+        data: [DONE]\n\n";
+
+    #[test]
+    fn the_counter_counts() {
+        assert_eq!(
+            allocations_of(|| drop(std::hint::black_box(Box::new(7)))),
+            1
+        );
+    }
+
+    #[test]
+    fn an_event_that_passes_costs_no_allocation_after_warm_up() {
+        let mut meter = StreamMeter::new(UsageMembers::Keep, 1 << 20);
+        meter.observe(EVENTS);
+        let whole = allocations_of(|| (0..1_000).for_each(|_| meter.observe(EVENTS)));
+        assert_eq!(whole, 0, "events that lie within a chunk");
+        for step in [1, 7, 100] {
+            EVENTS.chunks(step).for_each(|chunk| meter.observe(chunk));
+            let cut = allocations_of(|| EVENTS.chunks(step).for_each(|chunk| meter.observe(chunk)));
+            assert_eq!(cut, 0, "events in chunks of {step} bytes");
+        }
+        assert_eq!(meter.reading().unreadable_events, 0);
+        assert_eq!(meter.reading().usage.map(|usage| usage.output), Some(3));
+    }
+
+    #[test]
+    fn stripping_costs_no_allocation_but_the_output_buffers() {
+        let mut meter = StreamMeter::new(UsageMembers::Strip, 1 << 20);
+        let mut out = Vec::with_capacity(EVENTS.len() * 2);
+        meter.transform(EVENTS, &mut out);
+        let stripped = allocations_of(|| {
+            for _ in 0..1_000 {
+                out.clear();
+                meter.transform(EVENTS, &mut out);
+            }
+        });
+        assert_eq!(stripped, 0);
+        assert!(!out.is_empty() && out.len() < EVENTS.len());
+    }
+
+    #[test]
+    fn a_plain_answer_of_any_size_costs_only_its_warm_up() {
+        let mut meter = PlainMeter::new();
+        meter.observe(br#"{"choices":[{"message":{"content":""#);
+        let frame = [b'x'; 16 * 1024];
+        let frames = allocations_of(|| (0..1_000).for_each(|_| meter.observe(&frame)));
+        assert_eq!(frames, 0);
+        let rest = br#""},"finish_reason":"stop"}],"usage":{"prompt_tokens":1}}"#;
+        let end = allocations_of(|| rest.chunks(3).for_each(|chunk| meter.observe(chunk)));
+        assert!(end <= 4, "{end}");
+        assert!(meter.reading().is_done);
+    }
+
+    #[test]
+    fn reading_a_request_costs_few_allocations_whatever_its_size() {
+        let message = r#"{"role":"user","content":[{"type":"text","text":"a\nb"}]},"#;
+        for messages in [1, 1_000] {
+            let body = format!(
+                r#"{{"model":"m","stream":true,"user":"u","metadata":{{"action_id":"a"}},
+                "messages":[{}{{"role":"user","content":"x"}}]}}"#,
+                message.repeat(messages)
+            );
+            let parsing = allocations_of(|| {
+                let request = Request::parse(body.as_bytes()).expect("a request");
+                assert_eq!(request.action_id(), Some("a"));
+            });
+            assert!(
+                parsing <= 4,
+                "{parsing} allocations for {messages} messages"
+            );
+        }
+    }
+}
