@@ -1,0 +1,266 @@
+//! A host that plays the same request again and again, and does as little as it can itself.
+
+use std::hint::black_box;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use filter_core::config::{Resources, compile};
+use filter_core::exchange::{AttemptStep, Begin, Config, Exchange, Head, Settled, Step, StreamEnd};
+use filter_core::host::{Clock, Clusters, HeaderSink, HeldBodies, NodeState, Now};
+use filter_core::key;
+use proto::config::v1::*;
+
+static HELD: HeldBodies = HeldBodies::new();
+const KEYS: usize = 1000;
+const MICROSECOND_ZERO: i64 = 1_750_000_000_000_000;
+const BODY_BYTES: usize = 1024;
+
+struct Host;
+
+impl Clock for Host {
+    fn now(&self) -> Now {
+        Now {
+            mono_us: 1_000_000,
+            unix_us: MICROSECOND_ZERO,
+        }
+    }
+}
+
+impl Clusters for Host {
+    fn has_hosts(&self, cluster: &str) -> bool {
+        !cluster.is_empty()
+    }
+}
+
+impl HeaderSink for Host {
+    fn set(&mut self, name: &str, value: &[u8]) {
+        black_box((name, value));
+    }
+    fn remove(&mut self, name: &str) {
+        black_box(name);
+    }
+}
+
+/// A compiled config and everything that a worker keeps between requests.
+pub struct Script {
+    config: Config,
+    authorization: String,
+    body: String,
+    answer: String,
+    settled: Settled,
+}
+
+impl Script {
+    pub fn new() -> Self {
+        let secrets: Vec<String> = (0..KEYS).map(secret).collect();
+        let (config, faults) = compile(&resources(&secrets));
+        assert!(faults.is_empty(), "{faults:?}");
+        let mut body = r#"{"model":"public-1","messages":[{"role":"user","content":""#.to_owned();
+        let end = r#""}],"temperature":0.5,"max_tokens":256}"#;
+        while body.len() + end.len() < BODY_BYTES {
+            body.push_str(["words ", "of a ", "prompt "][body.len() % 3]);
+        }
+        body.push_str(end);
+        let answer = format!(
+            r#"{{"id":"c-1","object":"chat.completion","created":1750000000,"model":"upstream-1","choices":[{{"index":0,"message":{{"role":"assistant","content":"{}"}},"finish_reason":"stop"}}],"usage":{{"prompt_tokens":210,"completion_tokens":160,"total_tokens":370}}}}"#,
+            "an answer of some words. ".repeat(32)
+        );
+        Self {
+            config: Rc::new(Arc::new(config)),
+            authorization: format!("Bearer {}", secrets[KEYS / 3]),
+            body,
+            answer,
+            settled: Settled::default(),
+        }
+    }
+
+    /// One plain request, answered at once; the tokens it cost.
+    pub fn plain_request(&mut self) -> u64 {
+        let mut exchange = self.begin(&self.body);
+        let headers: [(&[u8], &[u8]); 7] = [
+            (b":status", b"200"),
+            (b"content-type", b"application/json"),
+            (b"date", b"Mon, 16 Jun 2025 00:00:00 GMT"),
+            (b"server", b"cloudflare"),
+            (b"openai-processing-ms", b"420"),
+            (b"x-request-id", b"req_1"),
+            (b"x-envoy-upstream-service-time", b"421"),
+        ];
+        exchange.on_response_head(&headers, false, &Host);
+        exchange.edit_response_head(&mut Host);
+        exchange.restore_request_head(&mut Host);
+        exchange.edit_client_head(&mut Host);
+        let answer = self.answer.as_bytes();
+        assert!(!exchange.transforms_response());
+        exchange.observe(answer, &Host);
+        exchange.on_response_end(&mut Vec::new(), &Host);
+        self.end(exchange)
+    }
+
+    /// A stream that is up to its first content; `asks_usage`: nothing is stripped from it.
+    pub fn open_stream(&self, asks_usage: bool) -> Exchange {
+        let option =
+            format!(r#"{{"stream":true,"stream_options":{{"include_usage":{asks_usage}}},"#);
+        let body = self.body.replacen('{', &option, 1);
+        let mut exchange = self.begin(&body);
+        let headers: [(&[u8], &[u8]); 2] = [
+            (b":status", b"200"),
+            (b"content-type", b"text/event-stream"),
+        ];
+        exchange.on_response_head(&headers, false, &Host);
+        let mut out = Vec::new();
+        exchange.transform(STREAM_EVENT, &mut out, &Host);
+        assert_eq!(out, STREAM_EVENT);
+        assert!(exchange.releases_head());
+        assert_eq!(exchange.transforms_response(), !asks_usage);
+        exchange
+    }
+
+    /// A frame of an open stream, the way it would go.
+    pub fn stream_frame(exchange: &mut Exchange, frame: &[u8], out: &mut Vec<u8>) {
+        if exchange.transforms_response() {
+            exchange.transform(frame, out, &Host);
+        } else {
+            exchange.observe(frame, &Host);
+        }
+    }
+
+    pub fn end(&mut self, mut exchange: Exchange) -> u64 {
+        exchange.restore_request_head(&mut Host);
+        let end = StreamEnd {
+            response_code: 200,
+            details: b"via_upstream",
+            flags: 0,
+            shutdown: false,
+        };
+        exchange.settle_into(&end, &Host, &mut self.settled);
+        self.settled.sample.tokens.input + self.settled.sample.tokens.output
+    }
+
+    fn begin(&self, body: &str) -> Exchange {
+        let length = body.len().to_string();
+        let headers: [(&[u8], &[u8]); 11] = [
+            (b":authority", b"gateway.example:8080"),
+            (b":path", b"/v1/chat/completions"),
+            (b":method", b"POST"),
+            (b":scheme", b"http"),
+            (b"accept", b"application/json"),
+            (b"authorization", self.authorization.as_bytes()),
+            (b"content-type", b"application/json"),
+            (b"user-agent", b"OpenAI/Python 1.99.0"),
+            (b"x-forwarded-proto", b"http"),
+            (b"x-envoy-internal", b"true"),
+            (b"content-length", length.as_bytes()),
+        ];
+        let begin = Begin {
+            config: &self.config,
+            clock: &Host,
+            entropy: [7; 32],
+            node: NodeState {
+                in_sync: true,
+                stale: false,
+            },
+            held: &HELD,
+        };
+        let head = Head {
+            headers: &headers,
+            end_of_stream: false,
+        };
+        let (mut exchange, step) = Exchange::begin(&begin, &head);
+        assert!(matches!(step, Step::NeedBody { .. }), "{step:?}");
+        exchange.edit_request_head(&mut Host);
+        assert!(exchange.on_request_bytes(body.len() as u64).is_none());
+        let step = exchange.on_request_body(body.as_bytes(), &Host);
+        assert!(matches!(step, Step::Forward), "{step:?}");
+        exchange.edit_forward_head(&mut Host);
+        black_box(exchange.select(0, &Host, &Host));
+        if matches!(exchange.begin_attempt(&mut Host), AttemptStep::Splice) {
+            black_box(exchange.splice_body(body.as_bytes()));
+        }
+        exchange.on_request_sent();
+        exchange
+    }
+}
+
+/// An event of a stream that has content.
+pub const STREAM_EVENT: &[u8] = b"data: {\"id\":\"c-1\",\"object\":\"chat.completion.chunk\",\"created\":1750000000,\"model\":\"upstream-1\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" word\"},\"finish_reason\":null}]}\n\n";
+
+fn secret(at: usize) -> String {
+    let entropy = std::array::from_fn(|byte| (at * 31 + byte * 7) as u8);
+    key::mint(&format!("k{at:07}"), &entropy)
+}
+
+fn resources(secrets: &[String]) -> Resources {
+    let mut all = Resources::default();
+    all.teams.insert(
+        "team".into(),
+        Team {
+            id: "team".into(),
+            ..Default::default()
+        },
+    );
+    for (at, secret) in secrets.iter().enumerate() {
+        let id = format!("key-{at}");
+        let secrets = vec![KeySecret {
+            sha256: key::hash(secret.as_bytes()).to_vec(),
+            expires_at_s: 0,
+        }];
+        let key = VirtualKey {
+            id: id.clone(),
+            team: "team".into(),
+            secrets,
+            ..Default::default()
+        };
+        all.virtual_keys.insert(id, key);
+    }
+    let provider = Provider {
+        id: "provider".into(),
+        dialect: Dialect::Openai.into(),
+        authority: "api.provider.example".into(),
+        path_prefix: "/v1".into(),
+        cluster_name: "turnpike-provider-provider".into(),
+        credential_place: CredentialPlace::Bearer.into(),
+        stream_usage_option: true,
+        ..Default::default()
+    };
+    all.providers.insert(provider.id.clone(), provider);
+    let credential = Credential {
+        id: "credential".into(),
+        provider: "provider".into(),
+        weight: 1,
+        secret: "sk-test-0123456789abcdef".into(),
+        ..Default::default()
+    };
+    all.credentials.insert(credential.id.clone(), credential);
+    for at in 0..20 {
+        let target = Target {
+            provider: "provider".into(),
+            upstream_model: format!("upstream-{at}"),
+            ..Default::default()
+        };
+        let id = format!("public-{at}");
+        all.models.insert(
+            id.clone(),
+            Model {
+                id,
+                targets: vec![target],
+                ..Default::default()
+            },
+        );
+    }
+    all.price_book = Some(PriceBook {
+        version: 1,
+        prices: vec![price("upstream-1")],
+    });
+    all
+}
+
+fn price(upstream_model: &str) -> Price {
+    Price {
+        provider: "provider".into(),
+        upstream_model: upstream_model.into(),
+        input_pusd: Some(150_000),
+        output_pusd: Some(600_000),
+        ..Default::default()
+    }
+}

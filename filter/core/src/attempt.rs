@@ -1,0 +1,125 @@
+//! One try at one target, and what it costs.
+
+use filter_llm::estimate;
+use filter_llm::reading::Finish;
+use filter_llm::splice::Splices;
+use filter_llm::usage::Usage;
+use proto::metering::v1::{UsageSource, Verdict};
+
+use crate::host::Now;
+use crate::respond::{Answer, Expected};
+use crate::route::Planned;
+
+/// One try at one target.
+pub(crate) struct Attempt {
+    /// 1 for the first.
+    pub(crate) number: u32,
+    pub(crate) planned: Planned,
+    pub(crate) started: Now,
+    /// When it was left, by the monotonic clock; `None`: it is the current one.
+    pub(crate) left_us: Option<u64>,
+    /// Why it was left; empty: it is the last.
+    pub(crate) left_for: &'static str,
+    /// The upstream filter saw it: bytes may have gone out from here on.
+    pub(crate) has_begun: bool,
+    /// The whole request was handed on.
+    pub(crate) is_sent: bool,
+    /// No connection was made, so that nothing reached the provider.
+    pub(crate) is_unconnected: bool,
+    pub(crate) splices: Splices,
+    pub(crate) expected: Expected,
+    pub(crate) answer: Answer,
+}
+
+/// What an attempt used, and who says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Metered {
+    pub(crate) usage: Usage,
+    pub(crate) source: UsageSource,
+    /// How an estimate was made; empty for what was reported.
+    pub(crate) method: &'static str,
+}
+
+impl Attempt {
+    /// Microseconds from the attempt's start to a moment.
+    pub(crate) const fn since_start(&self, mono_us: u64) -> u64 {
+        mono_us.saturating_sub(self.started.mono_us)
+    }
+
+    /// True when the provider's whole answer went to the client.
+    pub(crate) fn is_complete(&self) -> bool {
+        let is_done =
+            self.answer.has_ended || self.answer.reading().is_some_and(|read| read.is_done);
+        self.is_success() && is_done
+    }
+
+    /// True when the answer is one that a client can use, whole or not.
+    pub(crate) fn is_success(&self) -> bool {
+        (200..300).contains(&self.answer.status)
+            && self.answer.replacement().is_none()
+            && !self.is_error_without_content()
+    }
+
+    /// Whether the provider will bill it.
+    pub(crate) fn verdict(&self) -> Verdict {
+        match self.answer.status {
+            0 if self.is_unconnected || !self.is_sent => Verdict::NotBilled,
+            0 => Verdict::Unknown,
+            200..300 if self.is_error_without_content() => match self.reported() {
+                Some(_) => Verdict::Billed,
+                None => Verdict::NotBilled,
+            },
+            200..300 if self.is_complete() => Verdict::Billed,
+            // A stream that ended before any content may have been thought about, and so billed.
+            200..300 => Verdict::Unknown,
+            _ => Verdict::NotBilled,
+        }
+    }
+
+    /// What it used: what the provider said, else an estimate if the settings want one.
+    pub(crate) fn metered(&self, text_bytes: u64, estimates: bool) -> Metered {
+        if let Some(usage) = self.reported() {
+            return Metered {
+                usage,
+                source: UsageSource::Reported,
+                method: "",
+            };
+        }
+        if !estimates || self.verdict() == Verdict::NotBilled {
+            return Metered {
+                usage: Usage::default(),
+                source: UsageSource::None,
+                method: "",
+            };
+        }
+        let (visible_bytes, reasoning_bytes) = self
+            .answer
+            .reading()
+            .map_or((self.answer.opaque_bytes(), 0), |read| {
+                (read.visible_bytes, read.reasoning_bytes)
+            });
+        Metered {
+            usage: estimate::usage(text_bytes, visible_bytes, reasoning_bytes),
+            source: UsageSource::Estimated,
+            method: estimate::METHOD,
+        }
+    }
+
+    pub(crate) fn finish(&self) -> &'static str {
+        self.answer
+            .reading()
+            .and_then(|read| read.finish)
+            .map_or("", Finish::as_str)
+    }
+
+    fn reported(&self) -> Option<Usage> {
+        self.answer.reading().and_then(|read| read.usage)
+    }
+
+    /// A 200 that carries an error is a failure, whatever its status says.
+    fn is_error_without_content(&self) -> bool {
+        self.answer
+            .reading()
+            .is_some_and(|read| read.error.is_some() && !read.has_content)
+    }
+}

@@ -1,0 +1,154 @@
+//! Provider credentials, by provider and owner.
+
+use std::fmt;
+
+use proto::config::v1::CredentialPlace;
+
+use super::compile::Faults;
+use super::keys::Keys;
+use super::models::Provider;
+use super::{ResourceKind, Resources};
+
+const MAX_WEIGHT: u32 = 1000;
+
+/// Every credential, sorted by provider and owner, so that those of one owner at one provider
+/// stand together.
+pub(crate) struct Credentials(Vec<Credential>);
+
+pub(crate) struct Credential {
+    pub(crate) id: Box<str>,
+    pub(crate) secret: Secret,
+    provider: usize,
+    owner: Owner,
+    weight: u32,
+}
+
+/// Whom a credential belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Owner {
+    Key(usize),
+    Team(usize),
+    Everyone,
+}
+
+/// A provider secret and the header value that carries it.
+pub(crate) struct Secret {
+    pub(crate) plaintext: Box<str>,
+    pub(crate) header_value: Box<str>,
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("<redacted>")
+    }
+}
+
+impl Credentials {
+    /// Chooses a credential for a caller at a provider: of the most specific kind that there is,
+    /// by weight. `draw` is uniform over all of `u64`.
+    pub(crate) fn choose(
+        &self,
+        provider: usize,
+        key: usize,
+        team: usize,
+        draw: u64,
+    ) -> Option<usize> {
+        [Owner::Key(key), Owner::Team(team), Owner::Everyone]
+            .into_iter()
+            .find_map(|owner| self.choose_of(provider, owner, draw))
+    }
+
+    pub(crate) fn credential(&self, index: usize) -> Option<&Credential> {
+        self.0.get(index)
+    }
+
+    fn choose_of(&self, provider: usize, owner: Owner, draw: u64) -> Option<usize> {
+        let first = self
+            .0
+            .partition_point(|one| (one.provider, one.owner) < (provider, owner));
+        let of_owner = || {
+            self.0
+                .iter()
+                .skip(first)
+                .take_while(|one| (one.provider, one.owner) == (provider, owner))
+        };
+        let total: u64 = of_owner().map(|one| u64::from(one.weight)).sum();
+        let mut point = draw.checked_rem(total)?;
+        let at = of_owner().position(|one| {
+            let weight = u64::from(one.weight);
+            let chosen = point < weight;
+            point = point.saturating_sub(weight);
+            chosen
+        })?;
+        Some(first + at)
+    }
+}
+
+pub(super) fn compile(
+    resources: &Resources,
+    keys: &Keys,
+    providers: &[Provider],
+    faults: &mut Faults,
+) -> Credentials {
+    let mut credentials = Vec::with_capacity(resources.credentials.len());
+    for (name, wire) in &resources.credentials {
+        if !faults.check_id(ResourceKind::Credential, name, &wire.id) {
+            continue;
+        }
+        match compile_one(wire, keys, providers) {
+            Ok(credential) => credentials.push(credential),
+            Err((place, reason)) => faults.add(ResourceKind::Credential, name, place, reason),
+        }
+    }
+    credentials.sort_by(|a, b| (a.provider, a.owner, &a.id).cmp(&(b.provider, b.owner, &b.id)));
+    Credentials(credentials)
+}
+
+fn compile_one(
+    wire: &proto::config::v1::Credential,
+    keys: &Keys,
+    providers: &[Provider],
+) -> Result<Credential, (&'static str, &'static str)> {
+    let provider = providers
+        .binary_search_by(|provider| (*provider.id).cmp(&wire.provider))
+        .map_err(|_| ("provider", "there is no such provider"))?;
+    let owner = match (wire.team.as_str(), wire.key.as_str()) {
+        ("", "") => Owner::Everyone,
+        (team, "") => Owner::Team(
+            keys.team_index(team)
+                .ok_or(("team", "there is no such team"))?,
+        ),
+        ("", key) => Owner::Key(keys.key_index(key).ok_or(("key", "there is no such key"))?),
+        _ => {
+            return Err((
+                "key",
+                "a credential belongs to a team or to a key, not to both",
+            ));
+        }
+    };
+    if !(1..=MAX_WEIGHT).contains(&wire.weight) {
+        return Err(("weight", "must be 1-1000"));
+    }
+    // A secret read from a file often ends in a newline.
+    let plaintext = wire.secret.trim();
+    if plaintext.is_empty() || !plaintext.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(("secret", "must be visible ASCII characters, at least one"));
+    }
+    let place = providers
+        .get(provider)
+        .map_or(CredentialPlace::None, |provider| provider.place);
+    let header_value = match place {
+        CredentialPlace::Bearer => format!("Bearer {plaintext}"),
+        _ => plaintext.to_owned(),
+    };
+    Ok(Credential {
+        id: wire.id.as_str().into(),
+        secret: Secret {
+            plaintext: plaintext.into(),
+            header_value: header_value.into(),
+        },
+        provider,
+        owner,
+        weight: wire.weight,
+    })
+}

@@ -1,0 +1,143 @@
+//! ③ The provider's answer, and ① what the client sees of it.
+
+use super::Exchange;
+use crate::attempt::Attempt;
+use crate::forward;
+use crate::host::{Clock, HeaderSink};
+use crate::respond::ResponseStep;
+use crate::text::Decimal;
+
+impl Exchange {
+    /// ③ The head of the provider's answer has come. `end_of_stream`: it has no body.
+    pub fn on_response_head(
+        &mut self,
+        headers: &[(&[u8], &[u8])],
+        end_of_stream: bool,
+        clock: &dyn Clock,
+    ) -> ResponseStep {
+        let Some(attempt) = self.attempts.last_mut() else {
+            return ResponseStep::Pass;
+        };
+        let expected = attempt.expected;
+        let step = attempt.answer.begin(headers, expected, clock);
+        if !end_of_stream {
+            if step == ResponseStep::Pass && attempt.is_success() {
+                self.held.give_back();
+            }
+            return step;
+        }
+        // No body to hold for: whatever the answer is, this is all of it.
+        let secret = forward::secret_of(&self.config, attempt.planned);
+        attempt.answer.end(secret, &mut Vec::new(), clock);
+        ResponseStep::Pass
+    }
+
+    /// ③ Changes the head for the client: right after [`on_response_head`](Self::on_response_head)
+    /// said to pass it, or when a held head is released.
+    pub fn edit_response_head(&mut self, sink: &mut dyn HeaderSink) {
+        let Some(attempt) = self.attempts.last() else {
+            return;
+        };
+        attempt.answer.edit_head(sink);
+        if let Some(refusal) = attempt.answer.replacement() {
+            self.error_code = Some(refusal.code());
+        }
+    }
+
+    /// ③ True when the next frame goes through [`transform`](Self::transform); false when
+    /// [`observe`](Self::observe) is enough and the bytes pass untouched. Asked per frame: a held
+    /// stream is transformed until its head is released.
+    pub fn transforms_response(&self) -> bool {
+        self.attempts
+            .last()
+            .is_some_and(|attempt| attempt.answer.transforms())
+    }
+
+    /// ③ A frame that passes untouched.
+    pub fn observe(&mut self, chunk: &[u8], clock: &dyn Clock) {
+        if let Some(attempt) = self.attempts.last_mut() {
+            attempt.answer.observe(chunk, clock);
+        }
+    }
+
+    /// ③ A frame that may change: appends to `out` what the client gets for it.
+    pub fn transform(&mut self, chunk: &[u8], out: &mut Vec<u8>, clock: &dyn Clock) {
+        let Some(attempt) = self.attempts.last_mut() else {
+            out.extend_from_slice(chunk);
+            return;
+        };
+        let secret = forward::secret_of(&self.config, attempt.planned);
+        attempt.answer.transform(chunk, secret, out, clock);
+    }
+
+    /// ③ The answer's body has ended: appends to `out` what the client gets beyond its frames.
+    pub fn on_response_end(&mut self, out: &mut Vec<u8>, clock: &dyn Clock) {
+        if let Some(attempt) = self.attempts.last_mut() {
+            let secret = forward::secret_of(&self.config, attempt.planned);
+            attempt.answer.end(secret, out, clock);
+        }
+    }
+
+    /// ③ Asked after each frame, and after the end, while the head is held: true once, when it may
+    /// go.
+    pub fn releases_head(&mut self) -> bool {
+        let Some(attempt) = self.attempts.last_mut() else {
+            return false;
+        };
+        let releases = attempt.answer.releases_head();
+        if releases && attempt.is_success() {
+            self.held.give_back();
+        }
+        releases
+    }
+
+    /// ① The head of an answer on its way to the client, a reply of Envoy's own included.
+    pub fn edit_client_head(&mut self, sink: &mut dyn HeaderSink) {
+        sink.set("x-request-id", self.request_id.as_bytes());
+        let Some(attempt) = self.attempts.last() else {
+            return;
+        };
+        self.has_client_head = true;
+        let config = &self.config;
+        if let Some(model) = config.models.get(attempt.planned.model) {
+            sink.set("x-turnpike-model", model.id.as_bytes());
+        }
+        if let Some((target, _)) = forward::target_of(config, attempt.planned) {
+            sink.set("x-turnpike-target", target.label.as_bytes());
+        }
+        let rule = self
+            .admitted
+            .as_ref()
+            .and_then(|admitted| admitted.route.rule);
+        if let Some(rule) = rule.and_then(|rule| config.rules.rule(rule)) {
+            sink.set("x-turnpike-rule", rule.name.as_bytes());
+        }
+        let attempts = self.attempts.len() as u64;
+        sink.set("x-turnpike-attempts", Decimal::new(attempts).as_bytes());
+        if attempt.answer.open_stream().is_some() {
+            sink.set("cache-control", b"no-store");
+            sink.set("x-accel-buffering", b"no");
+        }
+    }
+
+    /// ① Puts the client's path and host back and takes the credential out, so that no access log,
+    /// span or later filter shows it. Called in `response_headers` and in `stream_complete`.
+    pub fn restore_request_head(&self, sink: &mut dyn HeaderSink) {
+        let Some(attempt) = self.attempts.last() else {
+            return;
+        };
+        sink.set(":path", &self.strip.path);
+        sink.set(":authority", &self.authority);
+        // The attempt before may have left one of another name when this one never began.
+        let before = self.attempts.iter().rev().nth(1);
+        for attempt in [Some(attempt), before].into_iter().flatten() {
+            self.remove_credential(attempt, sink);
+        }
+    }
+
+    fn remove_credential(&self, attempt: &Attempt, sink: &mut dyn HeaderSink) {
+        if let Some(header) = forward::credential_header(&self.config, attempt.planned) {
+            sink.remove(header);
+        }
+    }
+}

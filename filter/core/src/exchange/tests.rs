@@ -1,0 +1,9 @@
+//! Whole exchanges through a scripted shell.
+
+mod answers;
+mod attempts;
+mod cases;
+mod ends;
+mod properties;
+mod refusals;
+pub(crate) mod shell;

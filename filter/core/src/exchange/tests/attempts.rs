@@ -1,0 +1,244 @@
+//! More than one attempt: fall-over, the stop, and what each costs.
+
+use proto::config::v1::{Model, OnUnknownUsage, Settings};
+use proto::metering::v1::{Attempt, End, UsageSource, Verdict};
+
+use super::shell::{Play, Seen, Shell};
+use crate::fixture::*;
+
+const PAIR: &str = r#"{"model":"pair","messages":[{"role":"user","content":"x"}]}"#;
+const PAIR_STREAM: &str = r#"{"model":"pair","stream":true,"messages":[]}"#;
+const ANSWER: &str = r#"{"choices":[{"index":0,"message":{"content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":5,"completion_tokens":1,"total_tokens":6}}"#;
+const HI: &str = r#"{"choices":[{"index":0,"delta":{"content":"hi"}}]}"#;
+const ROLE: &str = r#"{"choices":[{"index":0,"delta":{"role":"assistant"}}]}"#;
+
+fn verdicts(seen: &Seen) -> Vec<(u32, Verdict, UsageSource, &str)> {
+    let of = |attempt: &Attempt| -> (u32, Verdict, UsageSource) {
+        let usage = attempt.usage.as_ref().unwrap();
+        (attempt.number, attempt.verdict(), usage.source())
+    };
+    let attempts = seen.record().attempts.iter();
+    attempts
+        .map(|attempt| {
+            let (number, verdict, source) = of(attempt);
+            (number, verdict, source, attempt.reason.as_str())
+        })
+        .collect()
+}
+
+#[test]
+fn the_next_target_gets_the_request_as_if_it_were_the_first() {
+    let plays = [Play::json(503, "{}"), Play::json(200, ANSWER)];
+    let seen = Shell::new().chat(PAIR, &plays);
+    assert_eq!((seen.status, seen.text()), (200, ANSWER));
+    let [
+        (first_cluster, first, first_body),
+        (second_cluster, second, second_body),
+    ] = &seen.providers[..]
+    else {
+        panic!("two attempts");
+    };
+    assert_eq!(first_cluster, "turnpike-provider-a");
+    assert_eq!(second_cluster, "turnpike-provider-b");
+    assert_eq!(first["authorization"], format!("Bearer {SECRET_A}"));
+    assert_eq!(second["api-key"], SECRET_B);
+    assert!(
+        !second.contains_key("authorization"),
+        "one provider's credential is not shown to another"
+    );
+    assert_eq!(
+        (first[":authority"].as_str(), second[":authority"].as_str()),
+        ("a.example", "b.example")
+    );
+    let body = |model: &str| PAIR.replace("\"pair\"", &format!("\"{model}\""));
+    assert_eq!(std::str::from_utf8(first_body).unwrap(), body("pair-at-a"));
+    assert_eq!(std::str::from_utf8(second_body).unwrap(), body("pair-at-b"));
+    assert_eq!(seen.headers["x-turnpike-target"], "b/pair-at-b");
+    assert_eq!(seen.headers["x-turnpike-attempts"], "2");
+    assert_eq!(
+        verdicts(&seen),
+        [
+            (1, Verdict::NotBilled, UsageSource::None, "status"),
+            (2, Verdict::Billed, UsageSource::Reported, "")
+        ]
+    );
+    assert_eq!(seen.record().end, i32::from(End::Complete));
+    assert!(!format!("{:?}", seen.logged).contains("sk-test"));
+}
+
+#[test]
+fn the_length_is_put_right_again_for_a_target_whose_body_is_not_spliced() {
+    let mut resources = resources();
+    let targets = vec![target("a", "a-much-longer-name"), target("b", "pair")];
+    resources.models.insert(
+        "pair".into(),
+        Model {
+            ..model("pair", targets)
+        },
+    );
+    let seen = Shell::with(&resources).chat(PAIR, &[Play::json(500, ""), Play::json(200, ANSWER)]);
+    let [(_, first, first_body), (_, second, second_body)] = &seen.providers[..] else {
+        panic!("two attempts");
+    };
+    assert_eq!(first["content-length"], first_body.len().to_string());
+    assert_eq!(second["content-length"], PAIR.len().to_string());
+    assert_eq!(second_body, PAIR.as_bytes());
+}
+
+#[test]
+fn a_lost_attempt_is_not_billed_when_nothing_reached_the_provider_and_unknown_otherwise() {
+    for (play, verdict, source, reason) in [
+        (
+            Play::RefuseConnection,
+            Verdict::NotBilled,
+            UsageSource::None,
+            "unconnected",
+        ),
+        (
+            Play::ResetBeforeHead,
+            Verdict::Unknown,
+            UsageSource::Estimated,
+            "reset",
+        ),
+        (
+            Play::TimeOut,
+            Verdict::Unknown,
+            UsageSource::Estimated,
+            "timeout",
+        ),
+        (
+            Play::json(429, "{}"),
+            Verdict::NotBilled,
+            UsageSource::None,
+            "status",
+        ),
+        (
+            Play::json(401, "{}"),
+            Verdict::NotBilled,
+            UsageSource::None,
+            "status",
+        ),
+    ] {
+        let seen = Shell::new().chat(PAIR, &[play, Play::json(200, ANSWER)]);
+        assert_eq!(seen.status, 200, "{reason}");
+        assert_eq!(verdicts(&seen)[0], (1, verdict, source, reason));
+        assert_eq!(seen.record().error_code, "", "the client got no error");
+        assert_eq!(seen.settled.sample.reason, "ok");
+    }
+}
+
+#[test]
+fn a_stream_that_fails_before_content_falls_over_and_the_client_sees_one_stream() {
+    let good = Play::stream(&[ROLE, HI, "[DONE]"]);
+    for bad in [
+        Play::stream(&[ROLE, r#"{"error":{"message":"overloaded"}}"#]),
+        Play::stream(&[ROLE]),
+        Play::stream(&[ROLE]).cut(),
+        Play::stream(&[]),
+    ] {
+        let seen = Shell::new().chat(PAIR_STREAM, &[bad, good.clone()]);
+        assert_eq!(seen.status, 200);
+        assert_eq!(
+            seen.text(),
+            format!("data: {ROLE}\n\ndata: {HI}\n\ndata: [DONE]\n\n")
+        );
+        assert_eq!(seen.record().attempts.len(), 2);
+        assert_eq!(seen.record().end, i32::from(End::Complete));
+    }
+}
+
+#[test]
+fn there_is_no_fall_over_after_content() {
+    let cut = Play::stream(&[HI]).cut();
+    let seen = Shell::new().chat(PAIR_STREAM, &[cut, Play::json(200, ANSWER)]);
+    assert_eq!(seen.providers.len(), 1);
+    assert_eq!(seen.record().end, i32::from(End::ProviderCut));
+}
+
+#[test]
+fn the_last_attempts_own_error_reaches_the_client() {
+    let words = r#"{"error":{"message":"second","type":"server_error"}}"#;
+    let seen = Shell::new().chat(PAIR, &[Play::json(503, "{}"), Play::json(500, words)]);
+    assert_eq!((seen.status, seen.text()), (500, words));
+    let seen = Shell::new().chat(&PAIR.replace("pair", "fast"), &[Play::json(500, words)]);
+    assert_eq!(
+        (seen.status, seen.text()),
+        (500, words),
+        "a plan of one is never replaced by the stop"
+    );
+}
+
+#[test]
+fn a_target_without_hosts_is_passed_over() {
+    let mut shell = Shell::new();
+    shell.clusters = ["turnpike-provider-b"].into();
+    let seen = shell.chat(PAIR, &[Play::json(200, ANSWER)]);
+    assert_eq!(
+        (seen.status, seen.providers[0].0.as_str()),
+        (200, "turnpike-provider-b")
+    );
+    assert_eq!(verdicts(&seen).len(), 1);
+}
+
+#[test]
+fn the_stop_gives_the_most_telling_error() {
+    let mut shell = Shell::new();
+    shell.clusters.clear();
+    let seen = shell.chat(PAIR, &[]);
+    assert_eq!(
+        (seen.status, seen.code().as_str()),
+        (503, "vendors_unavailable")
+    );
+    assert_eq!(seen.headers["retry-after"], "5");
+    assert_eq!(seen.record().attempts.len(), 0);
+    assert_eq!(seen.record().end, i32::from(End::ProviderFailed));
+
+    shell.clusters = ["turnpike-provider-a"].into();
+    for (play, status, code) in [
+        (Play::json(500, "{}"), 502, "provider_error"),
+        (
+            Play::json(429, "{}").header("retry-after", "30"),
+            503,
+            "vendors_unavailable",
+        ),
+        (Play::ResetBeforeHead, 503, "vendors_unavailable"),
+    ] {
+        let seen = shell.chat(PAIR, &[play]);
+        assert_eq!((seen.status, seen.code().as_str()), (status, code));
+        assert_eq!(seen.record().error_code, code);
+        assert_eq!(seen.record().attempts.len(), 1);
+        if let Some(after) = seen.headers.get("retry-after") {
+            assert_eq!(
+                after,
+                if code == "provider_error" {
+                    ""
+                } else if seen.record().attempts[0].status == 429 {
+                    "30"
+                } else {
+                    "5"
+                }
+            );
+        }
+        assert!(!format!("{:?}", seen.logged).contains("CANARY"));
+    }
+}
+
+#[test]
+fn unknown_usage_costs_nothing_where_the_settings_say_so() {
+    let mut resources = resources();
+    let void = OnUnknownUsage::Void.into();
+    resources.settings = Some(Settings {
+        on_unknown_usage: void,
+        ..Default::default()
+    });
+    let plays = [Play::ResetBeforeHead, Play::json(200, "{}")];
+    let seen = Shell::with(&resources).chat(PAIR, &plays);
+    assert_eq!(
+        verdicts(&seen),
+        [
+            (1, Verdict::Unknown, UsageSource::None, "reset"),
+            (2, Verdict::Billed, UsageSource::None, "")
+        ]
+    );
+    assert_eq!(seen.settled.sample.tokens, Default::default());
+}

@@ -1,0 +1,93 @@
+//! A provider's error answer: collected, masked, and put into OpenAI's shape if it is not in it.
+
+use std::borrow::Cow;
+
+use filter_llm::mask::mask;
+use filter_llm::openai::error::{self, ErrorBody};
+use serde::Deserialize;
+
+use crate::text;
+
+/// An error that explains itself fits; the rest of a longer one is dropped.
+const MAX_BYTES: usize = 64 << 10;
+const MAX_MESSAGE_BYTES: usize = 1024;
+
+/// The body of an error answer, collected up to its cap.
+pub(super) struct ErrorAnswer {
+    status: u16,
+    bytes: Vec<u8>,
+    is_cut: bool,
+}
+
+impl ErrorAnswer {
+    pub(super) const fn new(status: u16) -> Self {
+        Self {
+            status,
+            bytes: Vec::new(),
+            is_cut: false,
+        }
+    }
+
+    pub(super) fn take(&mut self, chunk: &[u8]) {
+        let room = MAX_BYTES - self.bytes.len().min(MAX_BYTES);
+        let fitting = chunk.get(..room).unwrap_or(chunk);
+        self.is_cut |= fitting.len() < chunk.len();
+        self.bytes.extend_from_slice(fitting);
+    }
+
+    /// Appends what the client gets.
+    pub(super) fn print(&self, secret: &[u8], out: &mut Vec<u8>) {
+        let masked = mask(&self.bytes, secret);
+        if !self.is_cut && is_openai_error(&masked) {
+            out.extend_from_slice(&masked);
+            return;
+        }
+        let provider = error::parse(&masked).unwrap_or_default();
+        let plain = String::from_utf8_lossy(&masked);
+        let message = match provider.message.as_str() {
+            "" => Cow::Borrowed(bounded(plain.trim())),
+            message => Cow::Borrowed(message),
+        };
+        let body = ErrorBody {
+            message: text::or(
+                &message,
+                "The provider answered with an error and said no more.",
+            ),
+            kind: text::or(&provider.kind, kind_of(self.status)),
+            param: None,
+            code: Some(provider.code.as_str()).filter(|code| !code.is_empty()),
+        };
+        out.extend_from_slice(&body.to_json());
+    }
+}
+
+/// True for `{"error":{"message":"…"}}`, whatever else is in it.
+fn is_openai_error(body: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Body {
+        error: Inner,
+    }
+    #[derive(Deserialize)]
+    struct Inner {
+        #[serde(rename = "message")]
+        _message: String,
+    }
+    serde_json::from_slice::<Body>(body).is_ok_and(
+        |Body {
+             error: Inner { .. },
+         }| true,
+    )
+}
+
+const fn kind_of(status: u16) -> &'static str {
+    match status {
+        429 => "rate_limit_error",
+        400..500 => "invalid_request_error",
+        _ => "server_error",
+    }
+}
+
+fn bounded(text: &str) -> &str {
+    text.get(..text.floor_char_boundary(MAX_MESSAGE_BYTES))
+        .unwrap_or_default()
+}

@@ -1,0 +1,329 @@
+//! From a model's name to a plan: the targets that may answer, in the order they are tried.
+
+use filter_llm::estimate;
+use filter_llm::openai::chat::Needs;
+use proto::config::v1::{Capability, Effort};
+
+use crate::authenticate::Caller;
+use crate::config::Compiled;
+use crate::config::models::{AUTO, Capabilities, Model};
+use crate::config::rules::PLAN_ATTEMPTS;
+use crate::error::Refusal;
+use crate::text;
+
+/// What routing looks at.
+pub(crate) struct Wish<'a> {
+    /// `model` as the client wrote it.
+    pub(crate) model: &'a str,
+    pub(crate) reasoning_effort: Option<&'a str>,
+    pub(crate) attributes: &'a Attributes,
+    pub(crate) needs: Needs,
+    pub(crate) text_bytes: u64,
+}
+
+/// Attributes of a request; of two with one name the first counts.
+#[derive(Debug, Default)]
+pub(crate) struct Attributes(Vec<(String, String)>);
+
+impl Attributes {
+    pub(crate) const fn new(attributes: Vec<(String, String)>) -> Self {
+        Self(attributes)
+    }
+
+    pub(crate) fn push(&mut self, name: &str, value: &str) {
+        self.0.push((name.to_owned(), value.to_owned()));
+    }
+
+    /// Takes every one of a name out, to be used as something other than an attribute.
+    pub(crate) fn take(&mut self, name: &str) -> Option<String> {
+        let mut taken = None;
+        self.0.retain_mut(|(other, value)| {
+            let is_kept = other != name;
+            if !is_kept && taken.is_none() {
+                taken = Some(std::mem::take(value));
+            }
+            is_kept
+        });
+        taken
+    }
+
+    pub(crate) fn value(&self, name: &str) -> Option<&str> {
+        self.iter()
+            .find(|&(other, _)| other == name)
+            .map(|(_, value)| value)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+}
+
+/// What routing decided.
+#[derive(Debug)]
+pub(crate) struct Route {
+    /// At least one; at most as many as may be attempted.
+    pub(crate) plan: Vec<Planned>,
+    /// Index of the rule that matched.
+    pub(crate) rule: Option<usize>,
+    pub(crate) effort: Effort,
+}
+
+/// One attempt that may be made, by index into the config.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Planned {
+    pub(crate) model: usize,
+    /// Index into the model's targets.
+    pub(crate) target: usize,
+    /// `None`: the provider takes none.
+    pub(crate) credential: Option<usize>,
+}
+
+/// Makes the plan. `draw` chooses among a caller's credentials and is uniform over all of `u64`.
+pub(crate) fn route(
+    config: &Compiled,
+    caller: Caller,
+    wish: &Wish<'_>,
+    draw: u64,
+) -> Result<Route, Refusal> {
+    let asked_effort = wish.reasoning_effort.and_then(effort_of);
+    let choice = match auto_suffix(wish.model) {
+        Some(suffix) => choose_by_rules(config, suffix.or(asked_effort), wish)?,
+        None => choose_by_name(config, caller, asked_effort, wish)?,
+    };
+    let mut plan = Planning {
+        config,
+        caller,
+        wish,
+        draw,
+        plan: Vec::new(),
+        rejected: Rejected::default(),
+    };
+    for &model in choice.models(config) {
+        plan.add_model(model, choice.required_effort);
+    }
+    plan.plan.truncate(choice.max_attempts);
+    if plan.plan.is_empty() {
+        return Err(plan.rejected.refusal(wish.model));
+    }
+    Ok(Route {
+        plan: plan.plan,
+        rule: choice.rule,
+        effort: choice.effort,
+    })
+}
+
+/// The models that answer, and how they were found.
+struct Choice {
+    rule: Option<usize>,
+    /// The one model of a public name that no rule claims.
+    named: [usize; 1],
+    effort: Effort,
+    /// The effort that models must serve; a named model need serve only one that was asked for.
+    required_effort: Option<Effort>,
+    max_attempts: usize,
+}
+
+impl Choice {
+    fn models<'a>(&'a self, config: &'a Compiled) -> &'a [usize] {
+        match self.rule.and_then(|rule| config.rules.rule(rule)) {
+            Some(rule) => &rule.models,
+            None => &self.named,
+        }
+    }
+}
+
+fn choose_by_rules(
+    config: &Compiled,
+    effort: Option<Effort>,
+    wish: &Wish<'_>,
+) -> Result<Choice, Refusal> {
+    let effort = effort.unwrap_or(Effort::Medium);
+    if !config.rules.serve_auto() {
+        return Err(Refusal::ModelNotFound {
+            model: wish.model.to_owned(),
+        });
+    }
+    let rule = config
+        .rules
+        .find(None, effort, |name| wish.attributes.value(name))
+        .ok_or(Refusal::NoCapableModel)?;
+    Ok(by_rule(config, rule, effort, Some(effort)))
+}
+
+fn choose_by_name(
+    config: &Compiled,
+    caller: Caller,
+    asked_effort: Option<Effort>,
+    wish: &Wish<'_>,
+) -> Result<Choice, Refusal> {
+    let shown = || text::cut(wish.model).to_owned();
+    if !caller.may_use(config, wish.model) {
+        return Err(Refusal::ModelNotAllowed { model: shown() });
+    }
+    let index = config.model_index(wish.model);
+    let Some((index, _)) = index.and_then(|index| enabled(config, index)) else {
+        return Err(Refusal::ModelNotFound { model: shown() });
+    };
+    let effort = asked_effort.unwrap_or(Effort::Medium);
+    let rule = config
+        .rules
+        .find(Some(wish.model), effort, |name| wish.attributes.value(name));
+    if let Some(rule) = rule {
+        return Ok(by_rule(config, rule, effort, asked_effort));
+    }
+    Ok(Choice {
+        rule: None,
+        named: [index],
+        effort,
+        required_effort: asked_effort,
+        max_attempts: PLAN_ATTEMPTS,
+    })
+}
+
+fn by_rule(
+    config: &Compiled,
+    rule: usize,
+    effort: Effort,
+    required_effort: Option<Effort>,
+) -> Choice {
+    let max_attempts = config
+        .rules
+        .rule(rule)
+        .map_or(PLAN_ATTEMPTS, |rule| rule.max_attempts);
+    // `named` is not read when there is a rule.
+    Choice {
+        rule: Some(rule),
+        named: [0],
+        effort,
+        required_effort,
+        max_attempts,
+    }
+}
+
+fn enabled(config: &Compiled, index: usize) -> Option<(usize, &Model)> {
+    config
+        .models
+        .get(index)
+        .filter(|model| !model.disabled)
+        .map(|model| (index, model))
+}
+
+struct Planning<'a> {
+    config: &'a Compiled,
+    caller: Caller,
+    wish: &'a Wish<'a>,
+    draw: u64,
+    plan: Vec<Planned>,
+    rejected: Rejected,
+}
+
+impl Planning<'_> {
+    fn add_model(&mut self, index: usize, effort: Option<Effort>) {
+        let Some((_, model)) = enabled(self.config, index) else {
+            self.rejected.incapable = true;
+            return;
+        };
+        if !self.caller.may_use(self.config, &model.id) {
+            self.rejected.not_allowed = true;
+            return;
+        }
+        let serves_effort = effort.is_none_or(|effort| model.efforts.contains(effort));
+        let fits = model.context_window == 0
+            || estimate::prompt_tokens_lower(self.wish.text_bytes) <= model.context_window;
+        if !serves_effort || !fits || !model.capabilities.contains_all(needed(self.wish.needs)) {
+            self.rejected.incapable = true;
+            return;
+        }
+        self.add_targets(index, model);
+    }
+
+    fn add_targets(&mut self, index: usize, model: &Model) {
+        for (at, target) in model.targets.iter().enumerate() {
+            let Some(provider) = self.config.providers.get(target.provider) else {
+                continue;
+            };
+            let Caller { key, team } = self.caller;
+            let credential = self
+                .config
+                .credentials
+                .choose(target.provider, key, team, self.draw);
+            if credential.is_none() && provider.takes_credential() {
+                self.rejected.no_credential = true;
+                continue;
+            }
+            let credential = credential.filter(|_| provider.takes_credential());
+            self.plan.push(Planned {
+                model: index,
+                target: at,
+                credential,
+            });
+        }
+    }
+}
+
+/// What stood in the way of the models that were not planned.
+#[derive(Default)]
+struct Rejected {
+    not_allowed: bool,
+    incapable: bool,
+    no_credential: bool,
+}
+
+impl Rejected {
+    /// A missing credential is told first: it alone is nothing that the caller can change.
+    fn refusal(&self, asked: &str) -> Refusal {
+        if self.no_credential {
+            Refusal::VendorsUnavailable {
+                retry_after_s: None,
+            }
+        } else if self.not_allowed && !self.incapable {
+            Refusal::ModelNotAllowed {
+                model: asked.to_owned(),
+            }
+        } else {
+            Refusal::NoCapableModel
+        }
+    }
+}
+
+/// `Some` for `auto` and `auto:<effort>`; any other suffix makes a name that no model has.
+fn auto_suffix(model: &str) -> Option<Option<Effort>> {
+    match model.strip_prefix(AUTO)? {
+        "" => Some(None),
+        ":low" => Some(Some(Effort::Low)),
+        ":medium" => Some(Some(Effort::Medium)),
+        ":high" => Some(Some(Effort::High)),
+        _ => None,
+    }
+}
+
+/// OpenAI's words for effort; `None` for one that is not known here.
+fn effort_of(reasoning_effort: &str) -> Option<Effort> {
+    match reasoning_effort {
+        "none" | "minimal" | "low" => Some(Effort::Low),
+        "medium" => Some(Effort::Medium),
+        "high" | "xhigh" | "max" => Some(Effort::High),
+        _ => None,
+    }
+}
+
+fn needed(needs: Needs) -> Capabilities {
+    let mut capabilities = Capabilities::default();
+    for (is_needed, capability) in [
+        (needs.tools, Capability::Tools),
+        (needs.image_input, Capability::ImageInput),
+        (needs.audio_input, Capability::AudioInput),
+        (needs.file_input, Capability::FileInput),
+        (needs.json_schema, Capability::JsonSchema),
+    ] {
+        if is_needed {
+            capabilities.insert(capability);
+        }
+    }
+    capabilities
+}
+
+#[cfg(test)]
+mod tests;
