@@ -1,1 +1,35 @@
-//! Placeholder.
+//! Postgres: the only crate that knows SQL. Keeps what operators edit, what nodes are sent, who
+//! changed what, and the usage ledger.
+//!
+//! Not here: what a resource may be and how usage adds up (`control-plane-core`), and the wire
+//! (`control-plane-grpc`). The tables are explained in `migrations/`.
+//!
+//! Read next: `store` for transactions, `edit` for how a mutation becomes a config version,
+//! `publish` for what nodes get, `ledger` for how usage is counted once.
+
+#![forbid(unsafe_code)]
+
+mod audit;
+mod config;
+mod edit;
+mod error;
+mod ledger;
+mod nodes;
+mod options;
+mod page;
+mod publish;
+mod published;
+mod secret_reader;
+mod store;
+mod stored;
+mod watch;
+
+pub use audit::AuditEntry;
+pub use config::KeyRecord;
+pub use error::Error;
+pub use ledger::{GroupBy, RecordFilter, StoredRecord, UsageQuery, UsageRow};
+pub use options::{Environment, Options};
+pub use page::{Page, PageRequest};
+pub use publish::Publication;
+pub use store::Store;
+pub use stored::{Actor, Stored};

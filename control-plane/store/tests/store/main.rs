@@ -1,0 +1,16 @@
+//! The store against a real Postgres: each promise once.
+//!
+//! `TURNPIKE_TEST_DATABASE_URL` names a server and a role that may create databases; each test
+//! makes its own. Without it the tests fail.
+
+#![forbid(unsafe_code)]
+
+mod audit;
+mod config;
+mod credentials;
+mod database;
+mod ledger;
+mod ledger_races;
+mod publishing;
+mod schema;
+mod watching;
