@@ -1,0 +1,228 @@
+//! The verbs that are the same for every kind with ids: create, list, get, update, delete.
+
+use clap::Args;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::Session;
+use crate::link::Link;
+use crate::output::{Format, Output};
+use crate::resource::{Collection, Kind, Stored};
+use crate::secret::Secret;
+use crate::table::{Column, Table};
+use crate::wait::WaitArgs;
+
+/// Resources asked for at a time.
+const PAGE_SIZE: i32 = 500;
+
+/// How much of a list to print.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct LimitArgs {
+    /// Print at most N; 0: everything
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) limit: usize,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GetArgs {
+    /// Id, as `list` shows it
+    id: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DeleteArgs {
+    /// Id, as `list` shows it
+    id: String,
+
+    #[command(flatten)]
+    wait: WaitArgs,
+}
+
+/// A changed resource in one line of a table or as JSON.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Deleted<'a> {
+    kind: Kind,
+    id: &'a str,
+    deleted: bool,
+    config_version: u64,
+}
+
+// === impl GetArgs ===
+
+impl GetArgs {
+    pub(crate) async fn run<C: Collection>(self, session: &mut Session<'_>) -> anyhow::Result<()> {
+        let link = session.link().await?;
+        let stored = fetch::<C>(&link, &self.id).await?;
+        match session.output.format {
+            Format::Json => session.output.json(&stored.view(C::KIND, None))?,
+            Format::Table => session.output.table(&fields(C::KIND, &stored)?)?,
+        }
+        Ok(())
+    }
+}
+
+// === impl DeleteArgs ===
+
+impl DeleteArgs {
+    pub(crate) async fn run<C: Collection>(self, session: &mut Session<'_>) -> anyhow::Result<()> {
+        let link = session.link().await?;
+        let Self { id, wait } = self;
+        let what = C::KIND.sentence(&id);
+        let deleted = C::delete(&link, &id).await;
+        let config_version =
+            deleted.map_err(|error| link.explain(format_args!("delete {what}"), error))?;
+        let output = &mut session.output;
+        match output.format {
+            Format::Table => output.line(format_args!("{what} deleted"))?,
+            Format::Json => output.json(&Deleted {
+                kind: C::KIND,
+                id: &id,
+                deleted: true,
+                config_version,
+            })?,
+        }
+        wait.settle(&link, output, config_version).await
+    }
+}
+
+pub(crate) async fn create<C: Collection>(
+    session: &mut Session<'_>,
+    id: &str,
+    spec: &C::Spec,
+    secret: Option<&Secret>,
+    wait: WaitArgs,
+) -> anyhow::Result<()> {
+    let link = session.link().await?;
+    let created = C::create(&link, id, spec, secret).await;
+    let what = C::KIND.sentence(id);
+    let (stored, _) =
+        created.map_err(|error| link.explain(format_args!("create {what}"), error))?;
+    print_changed::<C>(&mut session.output, &stored, "created")?;
+    let version = stored.status.config_version;
+    wait.settle(&link, &mut session.output, version).await
+}
+
+/// Reads a resource, lets `change` edit its spec, and writes it back whole.
+pub(crate) async fn update<C: Collection>(
+    session: &mut Session<'_>,
+    id: &str,
+    secret: Option<&Secret>,
+    wait: WaitArgs,
+    change: impl FnOnce(&mut C::Spec),
+) -> anyhow::Result<()> {
+    let link = session.link().await?;
+    let Stored { mut spec, .. } = fetch::<C>(&link, id).await?;
+    change(&mut spec);
+    let updated = C::update(&link, id, &spec, secret).await;
+    let what = C::KIND.sentence(id);
+    let stored = updated.map_err(|error| link.explain(format_args!("update {what}"), error))?;
+    print_changed::<C>(&mut session.output, &stored, "updated")?;
+    let version = stored.status.config_version;
+    wait.settle(&link, &mut session.output, version).await
+}
+
+pub(crate) async fn list<C: Collection>(
+    session: &mut Session<'_>,
+    owner: &str,
+    limit: LimitArgs,
+) -> anyhow::Result<()> {
+    let link = session.link().await?;
+    let listed = list_all::<C>(&link, owner, limit.limit).await?;
+    let output = &mut session.output;
+    match output.format {
+        Format::Json => {
+            let views: Vec<_> = listed
+                .iter()
+                .map(|stored| stored.view(C::KIND, None))
+                .collect();
+            output.json(&views)?;
+        }
+        Format::Table => {
+            let mut table = Table::new(C::COLUMNS);
+            for stored in &listed {
+                table.push(C::row(stored));
+            }
+            output.table(&table)?;
+        }
+    }
+    Ok(())
+}
+
+async fn list_all<C: Collection>(
+    link: &Link,
+    owner: &str,
+    limit: usize,
+) -> anyhow::Result<Vec<Stored<C::Spec>>> {
+    let mut listed = Vec::new();
+    let mut page_token = String::new();
+    loop {
+        let page = C::list(link, owner, page_size(limit, listed.len()), page_token).await;
+        let noun = C::KIND.noun();
+        let (stored, next) =
+            page.map_err(|error| link.explain(format_args!("list every {noun}"), error))?;
+        listed.extend(stored);
+        if limit > 0 && listed.len() >= limit {
+            listed.truncate(limit);
+            return Ok(listed);
+        }
+        if next.is_empty() {
+            return Ok(listed);
+        }
+        page_token = next;
+    }
+}
+
+/// How many to ask for when `have` of `limit` (0: all) are there.
+pub(crate) fn page_size(limit: usize, have: usize) -> i32 {
+    match limit {
+        0 => PAGE_SIZE,
+        limit => i32::try_from(limit.saturating_sub(have))
+            .unwrap_or(PAGE_SIZE)
+            .min(PAGE_SIZE),
+    }
+}
+
+pub(crate) fn print_changed<C: Collection>(
+    output: &mut Output<'_>,
+    stored: &Stored<C::Spec>,
+    word: &str,
+) -> anyhow::Result<()> {
+    match output.format {
+        Format::Json => output.json(&stored.view(C::KIND, None))?,
+        Format::Table => output.line(format_args!("{} {word}", C::KIND.sentence(&stored.id)))?,
+    }
+    Ok(())
+}
+
+async fn fetch<C: Collection>(link: &Link, id: &str) -> anyhow::Result<Stored<C::Spec>> {
+    let what = C::KIND.sentence(id);
+    let stored = C::get(link, id).await;
+    stored.map_err(|error| link.explain(format_args!("get {what}"), error))
+}
+
+/// One resource as a table of its fields, named as in YAML.
+pub(crate) fn fields<S: Serialize>(kind: Kind, stored: &Stored<S>) -> anyhow::Result<Table> {
+    let mut table = Table::new(&[Column::text("FIELD"), Column::text("VALUE")]);
+    let mut push = |field: &str, value: &Value| table.push(vec![field.to_owned(), flat(value)]);
+    push("kind", &Value::from(kind.name()));
+    push("id", &Value::from(stored.id.as_str()));
+    for part in [
+        serde_json::to_value(&stored.spec)?,
+        serde_json::to_value(&stored.status)?,
+    ] {
+        for (field, value) in part.as_object().into_iter().flatten() {
+            push(field, value);
+        }
+    }
+    Ok(table)
+}
+
+fn flat(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(flat).collect::<Vec<_>>().join(", "),
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
+    }
+}

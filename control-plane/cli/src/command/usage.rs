@@ -1,0 +1,225 @@
+//! `turnpike usage`.
+
+use clap::{Args, Subcommand, ValueEnum};
+use proto::admin::v1 as pb;
+
+use super::Session;
+use super::collection::page_size;
+use crate::moment::{Moment, Relative};
+use crate::output::Format;
+use crate::usage::record::Record;
+use crate::usage::{record, sums};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum UsageCommand {
+    /// Sum requests, tokens and money over exact 15-minute roll-ups
+    ///
+    /// Token totals are inclusive: input covers cached input and cache writes, output covers
+    /// reasoning. Money is USD, exact; attempts without a known price are counted as unpriced and
+    /// add nothing.
+    #[command(after_help = "\
+Examples:
+  turnpike usage query
+  turnpike usage query --by team,model --since 7d
+  turnpike usage query --by day --team acme --since 2026-12-01 --until 2027-01-01
+  turnpike usage query --by key -o json | jq -r '.[] | [.key, .costUsd] | @tsv'")]
+    Query(QueryUsage),
+    /// List single usage records, newest first
+    #[command(after_help = "\
+Examples:
+  turnpike usage records --request-id 4f1c... -o json
+  turnpike usage records --key acme-ci --since 1h")]
+    Records(ListRecords),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct QueryUsage {
+    /// What to group by; several with commas [default: one sum]
+    #[arg(long, value_enum, value_name = "DIMENSION", value_delimiter = ',')]
+    by: Vec<Dimension>,
+
+    #[command(flatten)]
+    span: SpanArgs,
+
+    /// Only this team
+    #[arg(long, value_name = "TEAM")]
+    team: Option<String>,
+
+    /// Only this key
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+
+    /// Only this public model name
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListRecords {
+    /// Only the exchange with this `x-request-id`
+    #[arg(long, value_name = "ID", default_value = "", hide_default_value = true)]
+    request_id: String,
+
+    /// Only this team
+    #[arg(long, value_name = "TEAM")]
+    team: Option<String>,
+
+    /// Only this key
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+
+    /// Admitted at or after: a length before now (24h, 7d; units w, d, h, m, s), RFC 3339, or a
+    /// UTC date [default: ever]
+    #[arg(long, value_name = "WHEN")]
+    since: Option<Relative>,
+
+    /// Admitted before, written as for --since [default: now]
+    #[arg(long, value_name = "WHEN")]
+    until: Option<Relative>,
+
+    /// Print at most N; 0: everything
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    limit: usize,
+}
+
+#[derive(Debug, Args)]
+struct SpanArgs {
+    /// From: a length before now (24h, 7d; units w, d, h, m, s), RFC 3339, or a UTC date; rounded
+    /// down to its 15-minute slot
+    #[arg(long, value_name = "WHEN", default_value = "24h")]
+    since: Relative,
+
+    /// Up to, written as for --since [default: now]
+    #[arg(long, value_name = "WHEN")]
+    until: Option<Relative>,
+}
+
+/// What usage can be grouped by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Dimension {
+    Team,
+    Key,
+    Model,
+    Provider,
+    /// 15-minute slot of admission, UTC
+    Slot,
+    /// UTC day of admission
+    Day,
+}
+
+// === impl UsageCommand ===
+
+impl UsageCommand {
+    pub(crate) async fn run(self, session: &mut Session<'_>) -> anyhow::Result<()> {
+        match self {
+            Self::Query(args) => args.run(session).await,
+            Self::Records(args) => args.run(session).await,
+        }
+    }
+}
+
+// === impl QueryUsage ===
+
+impl QueryUsage {
+    async fn run(self, session: &mut Session<'_>) -> anyhow::Result<()> {
+        let now = Moment::now();
+        let until = self.span.until.map(|until| until.before(now)).transpose()?;
+        let request = pb::QueryUsageRequest {
+            start_time: Some(self.span.since.before(now)?.to_wire()),
+            end_time: until.map(Moment::to_wire),
+            group_by: self
+                .by
+                .iter()
+                .map(|dimension| dimension.to_wire())
+                .collect(),
+            team: named("teams/", self.team),
+            virtual_key: named("virtualKeys/", self.key),
+            model: named("models/", self.model),
+        };
+        let link = session.link().await?;
+        let answer = link.usage().query_usage(request).await;
+        let answer = answer.map_err(|status| link.explain("query usage", status.into()))?;
+        let rows = answer.into_inner().rows;
+        match session.output.format {
+            Format::Table => session.output.table(&sums::table(&self.by, &rows))?,
+            Format::Json => session.output.json(&sums::views(&self.by, &rows))?,
+        }
+        Ok(())
+    }
+}
+
+// === impl ListRecords ===
+
+impl ListRecords {
+    async fn run(self, session: &mut Session<'_>) -> anyhow::Result<()> {
+        let records = self.list(session).await?;
+        match session.output.format {
+            Format::Table => session.output.table(&record::table(&records))?,
+            Format::Json => session.output.json(&records)?,
+        }
+        Ok(())
+    }
+
+    async fn list(self, session: &mut Session<'_>) -> anyhow::Result<Vec<Record>> {
+        let now = Moment::now();
+        let wire = |when: Option<Relative>| {
+            when.map(|when| when.before(now).map(Moment::to_wire))
+                .transpose()
+        };
+        let limit = self.limit;
+        let mut request = pb::ListUsageRecordsRequest {
+            request_id: self.request_id,
+            team: named("teams/", self.team),
+            virtual_key: named("virtualKeys/", self.key),
+            start_time: wire(self.since)?,
+            end_time: wire(self.until)?,
+            page_size: 0,
+            page_token: String::new(),
+        };
+        let link = session.link().await?;
+        let mut records = Vec::new();
+        loop {
+            request.page_size = page_size(limit, records.len());
+            let page = link.usage().list_usage_records(request.clone()).await;
+            let page = page.map_err(|status| link.explain("list usage records", status.into()))?;
+            let page = page.into_inner();
+            for stored in &page.records {
+                records.push(Record::decode(stored)?);
+            }
+            let is_full = limit > 0 && records.len() >= limit;
+            if is_full {
+                records.truncate(limit);
+            }
+            if page.next_page_token.is_empty() {
+                return Ok(records);
+            }
+            if is_full {
+                session
+                    .output
+                    .note(format_args!("the newest {limit} are shown; all: --limit 0"))?;
+                return Ok(records);
+            }
+            request.page_token = page.next_page_token;
+        }
+    }
+}
+
+fn named(prefix: &str, id: Option<String>) -> String {
+    id.map(|id| format!("{prefix}{id}")).unwrap_or_default()
+}
+
+// === impl Dimension ===
+
+impl Dimension {
+    fn to_wire(self) -> i32 {
+        let dimension = match self {
+            Self::Team => pb::UsageDimension::Team,
+            Self::Key => pb::UsageDimension::VirtualKey,
+            Self::Model => pb::UsageDimension::Model,
+            Self::Provider => pb::UsageDimension::Provider,
+            Self::Slot => pb::UsageDimension::Slot,
+            Self::Day => pb::UsageDimension::Day,
+        };
+        dimension.into()
+    }
+}

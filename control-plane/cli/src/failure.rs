@@ -1,0 +1,145 @@
+//! What went wrong, in one line that says what to do.
+
+use std::io;
+
+use tonic::{Code, Status};
+
+/// Why a call to the control plane gave nothing usable.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CallError {
+    #[error("{}: {}", code_words(.0.code()), .0.message())]
+    Refused(Status),
+    #[error(
+        "the control plane answered with a {field} ({value}) that this turnpike does not know: use a newer one"
+    )]
+    Unknown { field: &'static str, value: i32 },
+    #[error("the control plane answered without a {0}")]
+    Missing(&'static str),
+}
+
+// === impl CallError ===
+
+impl CallError {
+    pub(crate) fn is_not_found(&self) -> bool {
+        matches!(self, Self::Refused(status) if status.code() == Code::NotFound)
+    }
+
+    /// What the user can do about it, if anything is known.
+    pub(crate) fn hint(&self, has_token: bool) -> Option<&'static str> {
+        let Self::Refused(status) = self else {
+            return None;
+        };
+        match (status.code(), has_token) {
+            (Code::Unauthenticated | Code::PermissionDenied, false) => {
+                Some("no admin token was given: set TURNPIKE_ADMIN_TOKEN or --admin-token-file")
+            }
+            (Code::Unauthenticated | Code::PermissionDenied, true) => Some(
+                "the admin token was refused: check TURNPIKE_ADMIN_TOKEN or --admin-token-file",
+            ),
+            (Code::Unimplemented, _) => {
+                Some("is this the admin port of a control plane of the same version?")
+            }
+            // What hyper says when the other side does not speak HTTP/2, for example TLS instead.
+            (Code::Unknown, _) if status.message() == "transport error" => {
+                Some("is --admin-addr its gRPC port, and does it want https?")
+            }
+            _ => None,
+        }
+    }
+}
+
+impl From<Status> for CallError {
+    fn from(status: Status) -> Self {
+        Self::Refused(status)
+    }
+}
+
+/// The whole chain of causes in one line, without terminal commands.
+pub(crate) fn one_line(error: &anyhow::Error) -> String {
+    let text = format!("{error:#}");
+    let mut line = String::new();
+    for part in text.lines().map(str::trim).filter(|part| !part.is_empty()) {
+        match line.chars().last() {
+            None => {}
+            Some(':' | ';' | ',') => line.push(' '),
+            Some(_) => line.push_str("; "),
+        }
+        line.push_str(part);
+    }
+    line.chars()
+        .map(|character| {
+            if character.is_control() {
+                ' '
+            } else {
+                character
+            }
+        })
+        .collect()
+}
+
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause
+            .downcast_ref::<io::Error>()
+            .is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+    })
+}
+
+fn code_words(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "ok",
+        Code::Cancelled => "cancelled",
+        Code::Unknown => "unknown error",
+        Code::InvalidArgument => "invalid argument",
+        Code::DeadlineExceeded => "no answer in time",
+        Code::NotFound => "not found",
+        Code::AlreadyExists => "already exists",
+        Code::PermissionDenied => "permission denied",
+        Code::ResourceExhausted => "resource exhausted",
+        Code::FailedPrecondition => "failed precondition",
+        Code::Aborted => "aborted",
+        Code::OutOfRange => "out of range",
+        Code::Unimplemented => "not implemented",
+        Code::Internal => "internal error",
+        Code::Unavailable => "unavailable",
+        Code::DataLoss => "data loss",
+        Code::Unauthenticated => "unauthenticated",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_one_line_whatever_the_server_wrote() {
+        let status =
+            Status::invalid_argument("2 faults:\n  rules[0].models[0]: no such model\n\u{1b}[2Jx");
+        let error = anyhow::Error::from(CallError::from(status)).context("replace the rule set");
+        assert_eq!(
+            one_line(&error),
+            "replace the rule set: invalid argument: 2 faults: rules[0].models[0]: no such model;  [2Jx"
+        );
+    }
+
+    #[test]
+    fn a_refused_token_and_a_missing_one_have_their_own_hints() {
+        let refused = CallError::from(Status::unauthenticated("token"));
+        assert!(
+            refused
+                .hint(false)
+                .unwrap()
+                .contains("no admin token was given")
+        );
+        assert!(refused.hint(true).unwrap().contains("was refused"));
+        assert_eq!(CallError::from(Status::not_found("x")).hint(true), None);
+    }
+
+    #[test]
+    fn a_closed_pipe_is_recognised_under_its_context() {
+        let error =
+            anyhow::Error::from(io::Error::from(io::ErrorKind::BrokenPipe)).context("print");
+        assert!(is_broken_pipe(&error));
+        assert!(!is_broken_pipe(&anyhow::anyhow!("other")));
+    }
+}

@@ -1,0 +1,170 @@
+//! The price book: what targets cost, in USD per million tokens, exactly.
+
+use proto::admin::v1 as pb;
+use proto::config::v1 as config;
+use serde::{Deserialize, Serialize};
+
+use super::{Kind, Singleton, Status, Stored};
+use crate::failure::CallError;
+use crate::link::Link;
+use crate::moment::Moment;
+use crate::money::UsdPerMillion;
+use crate::table::{Column, Table};
+
+#[derive(Debug)]
+pub(crate) enum PriceBook {}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct PriceBookSpec {
+    pub(crate) prices: Vec<PriceSpec>,
+}
+
+/// Prices of one upstream model; an absent class is unknown, which is not zero.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct PriceSpec {
+    pub(crate) provider: String,
+    pub(crate) upstream_model: String,
+    /// From this moment on, in whole seconds. None: always.
+    #[serde(default)]
+    pub(crate) effective_from: Option<Moment>,
+    #[serde(default)]
+    pub(crate) input: Option<UsdPerMillion>,
+    /// None: as input.
+    #[serde(default)]
+    pub(crate) cached_input: Option<UsdPerMillion>,
+    /// None: as input.
+    #[serde(default)]
+    pub(crate) cache_write: Option<UsdPerMillion>,
+    #[serde(default)]
+    pub(crate) output: Option<UsdPerMillion>,
+    /// None: as output.
+    #[serde(default)]
+    pub(crate) reasoning: Option<UsdPerMillion>,
+}
+
+impl Singleton for PriceBook {
+    type Spec = PriceBookSpec;
+    const KIND: Kind = Kind::PriceBook;
+
+    fn table(stored: &Stored<PriceBookSpec>) -> Table {
+        let mut table = Table::new(&[
+            Column::text("PROVIDER"),
+            Column::text("UPSTREAM MODEL"),
+            Column::text("FROM"),
+            Column::number("INPUT"),
+            Column::number("CACHED"),
+            Column::number("WRITE"),
+            Column::number("OUTPUT"),
+            Column::number("REASONING"),
+        ]);
+        let money =
+            |price: Option<UsdPerMillion>| price.map(|price| price.to_string()).unwrap_or_default();
+        for price in &stored.spec.prices {
+            table.push(vec![
+                price.provider.clone(),
+                price.upstream_model.clone(),
+                price
+                    .effective_from
+                    .map(|from| from.to_string())
+                    .unwrap_or_default(),
+                money(price.input),
+                money(price.cached_input),
+                money(price.cache_write),
+                money(price.output),
+                money(price.reasoning),
+            ]);
+        }
+        table
+    }
+
+    async fn get(link: &Link) -> Result<Stored<PriceBookSpec>, CallError> {
+        let answer = link
+            .price_books()
+            .get_price_book(pb::GetPriceBookRequest {})
+            .await?;
+        Ok(decode(answer.into_inner()))
+    }
+
+    async fn replace(
+        link: &Link,
+        spec: &PriceBookSpec,
+    ) -> Result<Stored<PriceBookSpec>, CallError> {
+        let request = pb::UpdatePriceBookRequest {
+            price_book: Some(pb::PriceBook {
+                name: "priceBook".to_owned(),
+                prices: spec.prices.iter().map(encode).collect(),
+                ..Default::default()
+            }),
+        };
+        let answer = link.price_books().update_price_book(request).await?;
+        Ok(decode(answer.into_inner()))
+    }
+
+    fn is_same(stored: &PriceBookSpec, wanted: &PriceBookSpec) -> bool {
+        // Order means nothing in a book of dated entries.
+        let sorted = |spec: &PriceBookSpec| {
+            let mut prices: Vec<config::Price> = spec.prices.iter().map(encode).collect();
+            prices.sort_by(|left, right| {
+                let key = |price: &config::Price| {
+                    (
+                        price.provider.clone(),
+                        price.upstream_model.clone(),
+                        price.effective_from_s,
+                    )
+                };
+                key(left).cmp(&key(right))
+            });
+            prices
+        };
+        sorted(stored) == sorted(wanted)
+    }
+}
+
+fn encode(price: &PriceSpec) -> config::Price {
+    let from_s = price.effective_from.map_or(0, Moment::unix_s);
+    let pusd = |price: Option<UsdPerMillion>| price.map(|price| price.pusd_per_token);
+    config::Price {
+        provider: price.provider.clone(),
+        upstream_model: price.upstream_model.clone(),
+        effective_from_s: u64::try_from(from_s).unwrap_or(0),
+        input_pusd: pusd(price.input),
+        cached_input_pusd: pusd(price.cached_input),
+        cache_write_pusd: pusd(price.cache_write),
+        output_pusd: pusd(price.output),
+        reasoning_pusd: pusd(price.reasoning),
+    }
+}
+
+fn decode(book: pb::PriceBook) -> Stored<PriceBookSpec> {
+    Stored {
+        id: String::new(),
+        status: Status {
+            config_version: book.config_version,
+            update_time: Moment::from_wire(book.update_time.as_ref()),
+            version: Some(book.version),
+            ..Default::default()
+        },
+        spec: PriceBookSpec {
+            prices: book.prices.into_iter().map(decode_price).collect(),
+        },
+    }
+}
+
+fn decode_price(price: config::Price) -> PriceSpec {
+    let usd = |pusd: Option<u64>| pusd.map(|pusd_per_token| UsdPerMillion { pusd_per_token });
+    PriceSpec {
+        provider: price.provider,
+        upstream_model: price.upstream_model,
+        effective_from: i64::try_from(price.effective_from_s)
+            .ok()
+            .filter(|&from_s| from_s > 0)
+            .and_then(Moment::from_unix_s),
+        input: usd(price.input_pusd),
+        cached_input: usd(price.cached_input_pusd),
+        cache_write: usd(price.cache_write_pusd),
+        output: usd(price.output_pusd),
+        reasoning: usd(price.reasoning_pusd),
+    }
+}

@@ -1,0 +1,128 @@
+//! Fixed words of the config protos, the same in flags, YAML, JSON and tables.
+
+use std::fmt;
+
+use clap::ValueEnum;
+use proto::config::v1 as pb;
+use serde::{Deserialize, Serialize};
+
+use crate::failure::CallError;
+
+/// Ties a set of words to a wire enum; wire values without a word are refused.
+macro_rules! words {
+    (
+        $(#[$meta:meta])*
+        $name:ident = $wire:ident as $field:literal {
+            $($(#[$word_meta:meta])* $word:ident = $text:literal,)*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum,
+        )]
+        pub(crate) enum $name {
+            $(
+                $(#[$word_meta])*
+                #[serde(rename = $text)]
+                #[value(name = $text)]
+                $word,
+            )*
+        }
+
+        impl $name {
+            pub(crate) fn to_wire(self) -> i32 {
+                match self {
+                    $(Self::$word => pb::$wire::$word.into(),)*
+                }
+            }
+
+            pub(crate) fn from_wire(value: i32) -> Result<Self, CallError> {
+                match pb::$wire::try_from(value) {
+                    $(Ok(pb::$wire::$word) => Ok(Self::$word),)*
+                    Ok(pb::$wire::Unspecified) | Err(_) => {
+                        Err(CallError::Unknown { field: $field, value })
+                    }
+                }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self {
+                    $(Self::$word => $text,)*
+                })
+            }
+        }
+    };
+}
+
+words! {
+    /// The wire protocol that a provider speaks.
+    Dialect = Dialect as "dialect" {
+        /// OpenAI chat completions, and every provider compatible with it
+        Openai = "openai",
+    }
+}
+
+words! {
+    /// The header that carries a provider's credential.
+    CredentialPlace = CredentialPlace as "credential place" {
+        /// `authorization: Bearer SECRET`
+        Bearer = "bearer",
+        /// `api-key: SECRET` (Azure)
+        ApiKey = "api-key",
+        /// `x-api-key: SECRET`
+        XApiKey = "x-api-key",
+        /// The provider takes none
+        None = "none",
+    }
+}
+
+words! {
+    /// What a model can do.
+    Capability = Capability as "capability" {
+        Tools = "tools",
+        ImageInput = "image-input",
+        AudioInput = "audio-input",
+        JsonSchema = "json-schema",
+        FileInput = "file-input",
+    }
+}
+
+words! {
+    /// How hard a model thinks about a request.
+    Effort = Effort as "effort" {
+        Low = "low",
+        Medium = "medium",
+        High = "high",
+    }
+}
+
+words! {
+    /// What an attempt costs whose provider reported nothing after bytes were sent.
+    OnUnknownUsage = OnUnknownUsage as "onUnknownUsage" {
+        /// Charge an estimate, marked as one
+        Estimate = "estimate",
+        /// Charge nothing
+        Void = "void",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_go_to_the_wire_and_back_and_unspecified_does_not() {
+        for capability in Capability::value_variants() {
+            assert_eq!(
+                Capability::from_wire(capability.to_wire()).unwrap(),
+                *capability
+            );
+        }
+        assert_eq!(CredentialPlace::XApiKey.to_wire(), 3);
+        assert!(Effort::from_wire(0).is_err());
+        let error = Dialect::from_wire(99).unwrap_err().to_string();
+        assert!(error.contains("dialect (99)"), "{error}");
+    }
+}
