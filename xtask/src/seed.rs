@@ -1,0 +1,165 @@
+//! The demo config, put in by the `turnpike` command like anybody's config.
+
+use std::{
+    fs,
+    io::Write as _,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use crate::{
+    layout::{StateDir, write_secret},
+    stack::{Access, Programs},
+    steps::say,
+};
+
+/// A provider that a well-known variable opens.
+const OPENAI: &str = "\
+kind: Provider
+id: openai
+spec:
+  displayName: OpenAI
+  baseUrl: https://api.openai.com/v1
+---
+kind: Credential
+id: openai
+spec:
+  provider: openai
+  secretFile: SECRET_FILE
+";
+const OPENAI_MODELS: [&str; 5] = ["gpt-5", "gpt-5-mini", "gpt-4.1", "gpt-4o", "gpt-4o-mini"];
+const LATER: [&str; 3] = ["ANTHROPIC_API_KEY", "GEMINI_API_KEY", "MISTRAL_API_KEY"];
+
+/// Puts the demo config in and returns the demo key's plaintext. What a person changed since the
+/// first time stays: only the providers are set anew, since ports move.
+pub fn run(
+    access: &Access,
+    programs: &Programs,
+    state: &StateDir,
+    provider_port: u16,
+) -> Result<String> {
+    let turnpike = |args: &[&str]| -> Result<Command> {
+        let mut cli = access.cli(programs)?;
+        cli.args(args);
+        Ok(cli)
+    };
+    let first_time = !succeeds(&mut turnpike(&["teams", "get", "demo"])?)?;
+    let mut documents = demo_provider(provider_port);
+    if first_time {
+        documents.push_str("---\n");
+        documents.push_str(include_str!("demo.yaml"));
+    }
+    let openai_secret = state.secrets().join("openai-api-key");
+    if let Some(secret) = variable("OPENAI_API_KEY") {
+        write_secret(&openai_secret, &secret)?;
+        documents.push_str("---\n");
+        documents.push_str(&openai(&openai_secret));
+    }
+    for name in LATER.into_iter().filter(|name| variable(name).is_some()) {
+        say(&format!(
+            "  {name} is set, but this release speaks the OpenAI dialect only: not registered"
+        ));
+    }
+    let applied = apply(&mut turnpike(&["apply", "-f", "-"])?, &documents);
+    // The control plane has it now, encrypted.
+    drop(fs::remove_file(&openai_secret));
+    applied?;
+
+    let key_file = state.secrets().join("demo-key");
+    let known = succeeds(&mut turnpike(&["keys", "get", "demo"])?)?;
+    if known && key_file.exists() {
+        let key = fs::read_to_string(&key_file);
+        return Ok(key
+            .with_context(|| format!("reading {}", key_file.display()))?
+            .trim()
+            .to_owned());
+    }
+    if known {
+        // Its plaintext is lost, and only its hash is in the database.
+        output(&mut turnpike(&["keys", "delete", "demo"])?)?;
+    }
+    let key = output(&mut turnpike(&[
+        "keys", "create", "demo", "--team", "demo",
+    ])?)?;
+    let key = key.trim().to_owned();
+    ensure!(
+        key.starts_with("tp_"),
+        "`turnpike keys create` printed no key"
+    );
+    write_secret(&key_file, &key)?;
+    Ok(key)
+}
+
+fn demo_provider(port: u16) -> String {
+    format!(
+        "kind: Provider\nid: demo\nspec:\n  displayName: Demo provider\n  \
+         baseUrl: http://127.0.0.1:{port}/v1\n  credentialPlace: none\n"
+    )
+}
+
+fn openai(secret_file: &Path) -> String {
+    let models = OPENAI_MODELS.map(|model| {
+        format!(
+            "---\nkind: Model\nid: {model}\nspec:\n  targets:\n  - provider: openai\n  \
+             capabilities: [tools, image-input, json-schema]\n"
+        )
+    });
+    let secret_file = secret_file.display().to_string();
+    format!(
+        "{}{}",
+        OPENAI.replace("SECRET_FILE", &secret_file),
+        models.concat()
+    )
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+fn apply(command: &mut Command, documents: &str) -> Result<()> {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .context("running turnpike apply")?;
+    if let Some(mut stdin) = child.stdin.take() {
+        stdin
+            .write_all(documents.as_bytes())
+            .context("writing to turnpike apply")?;
+    }
+    let output = child.wait_with_output()?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(
+        output.status.success(),
+        "turnpike apply failed: {}",
+        errors.trim()
+    );
+    Ok(())
+}
+
+/// Runs `turnpike … get`. False: there is no such resource.
+fn succeeds(command: &mut Command) -> Result<bool> {
+    let output = command.output().context("running turnpike")?;
+    let errors = String::from_utf8_lossy(&output.stderr).to_lowercase();
+    if output.status.success() {
+        return Ok(true);
+    }
+    if errors.contains("not found") || errors.contains("not_found") {
+        return Ok(false);
+    }
+    bail!("turnpike failed: {}", errors.trim())
+}
+
+fn output(command: &mut Command) -> Result<String> {
+    let output = command.output().context("running turnpike")?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(
+        output.status.success(),
+        "turnpike failed: {}",
+        errors.trim()
+    );
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
