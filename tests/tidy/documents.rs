@@ -6,18 +6,39 @@ use crate::sources;
 
 /// Folders at the root; a backticked token that starts with one of them is a path.
 const FOLDERS: [&str; 13] = [
-    "proto/", "filter/", "control-plane/", "envoy/", "migrations/", "helm/", "bench/", "tests/",
-    "xtask/", "docs/", ".ci/", ".cargo/", ".sqlx/",
+    "proto/",
+    "filter/",
+    "control-plane/",
+    "envoy/",
+    "migrations/",
+    "helm/",
+    "bench/",
+    "tests/",
+    "xtask/",
+    "docs/",
+    ".ci/",
+    ".cargo/",
+    ".sqlx/",
 ];
 const ROOT_FILES: [&str; 9] = [
-    "Cargo.toml", "clippy.toml", "deny.toml", "rust-toolchain.toml", "README.md",
-    "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE",
+    "Cargo.toml",
+    "clippy.toml",
+    "deny.toml",
+    "rust-toolchain.toml",
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "LICENSE",
 ];
 
 /// The paths a line names: in backticks, or as the target of a link.
 fn named_paths(text: &str) -> Vec<&str> {
     let ticked = text.split('`').skip(1).step_by(2);
-    let linked = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
+    let linked = text
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split([')', '#']).next());
     ticked
         .chain(linked)
         .map(|token| token.trim_start_matches("./").trim_end_matches('/'))
@@ -49,7 +70,11 @@ fn paths_named_in_documents_exist() {
             }
         }
     }
-    assert!(missing.is_empty(), "paths that do not exist:\n  {}", missing.join("\n  "));
+    assert!(
+        missing.is_empty(),
+        "paths that do not exist:\n  {}",
+        missing.join("\n  ")
+    );
 }
 
 #[test]

@@ -47,7 +47,7 @@ impl Cli {
             Task::Test(args) => ci::test(&args),
             Task::Codegen { check: true } => codegen::check(),
             Task::Codegen { check: false } => codegen::run(),
-            Task::SqlxPrepare => sqlx_prepare::run_all(),
+            Task::SqlxPrepare => sqlx_prepare::prepare(),
         }
     }
 }

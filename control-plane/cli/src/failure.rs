@@ -1,8 +1,12 @@
 //! What went wrong, in one line that says what to do.
 
+use std::error::Error;
 use std::io;
 
 use tonic::{Code, Status};
+
+/// What tonic writes when a call's own deadline has passed.
+const TIMEOUT: &str = "Timeout expired";
 
 /// Why a call to the control plane gave nothing usable.
 #[derive(Debug, thiserror::Error)]
@@ -39,9 +43,15 @@ impl CallError {
             (Code::Unimplemented, _) => {
                 Some("is this the admin port of a control plane of the same version?")
             }
-            // What hyper says when the other side does not speak HTTP/2, for example TLS instead.
-            (Code::Unknown, _) if status.message() == "transport error" => {
+            (Code::Cancelled, _) if status.message() == TIMEOUT => {
+                Some("the control plane is reached but does not answer in time")
+            }
+            // No status of a server has a cause; this one was made here, of a connection that broke.
+            (Code::Unknown | Code::Cancelled | Code::Internal, _) if status.source().is_some() => {
                 Some("is --admin-addr its gRPC port, and does it want https?")
+            }
+            (Code::Unavailable, _) if status.source().is_some() => {
+                Some("the connection broke: is it still running?")
             }
             _ => None,
         }

@@ -71,7 +71,7 @@ fn is_of(fault: &config::Fault, edited: Option<(Kind, &str)>) -> bool {
 }
 
 fn place(fault: config::Fault, edited: Option<(Kind, &str)>) -> Fault {
-    if is_of(&fault, edited) {
+    if is_of(&fault, edited) && !fault.place.is_empty() {
         return Fault::new(fault.place, fault.reason);
     }
     let resource = format!("{} {}", fault.kind.word(), fault.name);

@@ -17,7 +17,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::feed::Feed;
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, Process};
 use crate::shutdown::Shutdown;
 
 /// Names the node's process: 32 hexadecimal digits in the request's metadata.
@@ -53,25 +53,25 @@ impl AggregatedDiscoveryService for Ads {
         &self,
         request: Request<Streaming<DeltaDiscoveryRequest>>,
     ) -> Result<Response<Self::DeltaAggregatedResourcesStream>, Status> {
-        let boot_id = boot_id(&request)?;
+        let process = process(&request)?;
         let (responses, outbox) = mpsc::channel(RESPONSES_AHEAD);
         let stream = stream::NodeStream::new(self.clone(), request.into_inner(), responses);
-        tokio::spawn(stream.serve(boot_id));
+        tokio::spawn(stream.serve(process));
         Ok(Response::new(ReceiverStream::new(outbox)))
     }
 }
 
-// A node that does not name its process counts as a new one with each stream.
-fn boot_id<T>(request: &Request<T>) -> Result<BootId, Status> {
+fn process<T>(request: &Request<T>) -> Result<Process, Status> {
     let Some(digits) = request.metadata().get(BOOT_ID_METADATA) else {
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(|_| Status::internal("no randomness"))?;
-        return Ok(BootId(random));
+        let fresh = BootId(random);
+        return Ok(Process::Unnamed { fresh });
     };
     let digits = digits.to_str().unwrap_or_default();
     let number = u128::from_str_radix(digits, 16);
     match number {
-        Ok(number) if digits.len() == 32 => Ok(BootId(number.to_be_bytes())),
+        Ok(number) if digits.len() == 32 => Ok(Process::Named(BootId(number.to_be_bytes()))),
         Ok(_) | Err(_) => Err(Status::invalid_argument(format!(
             "{BOOT_ID_METADATA} must be 32 hexadecimal digits"
         ))),
@@ -88,15 +88,18 @@ mod tests {
             let mut request = Request::new(());
             let value = value.parse().unwrap();
             request.metadata_mut().insert(BOOT_ID_METADATA, value);
-            boot_id(&request)
+            process(&request)
         };
-        let id = named("000102030405060708090a0b0c0d0e0f").unwrap();
-        assert_eq!(id.0, std::array::from_fn(|at| u8::try_from(at).unwrap()));
+        let id = BootId(std::array::from_fn(|at| u8::try_from(at).unwrap()));
+        assert_eq!(
+            named("000102030405060708090a0b0c0d0e0f").unwrap(),
+            Process::Named(id)
+        );
         for wrong in ["", "00", "+00102030405060708090a0b0c0d0e0g"] {
             let status = named(wrong).unwrap_err();
             assert_eq!(status.code(), tonic::Code::InvalidArgument, "{wrong}");
         }
-        let anew = || boot_id(&Request::new(())).unwrap();
+        let anew = || process(&Request::new(())).unwrap();
         assert_ne!(anew(), anew());
     }
 }

@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use control_plane_core::published::{Kind, Published};
+use control_plane_core::resource::Settings;
 use control_plane_store::{Error, Store};
-use proto::config::v1::Settings;
+use prost::Message as _;
+use proto::config::v1 as config;
 use tokio::sync::watch;
 
 use crate::shutdown::Shutdown;
@@ -14,8 +16,6 @@ use crate::shutdown::Shutdown;
 // was lost. A revocation has one second to reach the nodes.
 const POLL: Duration = Duration::from_millis(500);
 const RETRY: Duration = Duration::from_millis(250);
-// `Settings.max_stale_s` when it is 0.
-const DEFAULT_MAX_STALE_S: u32 = 86_400;
 
 /// The newest published config.
 #[derive(Clone, Debug)]
@@ -49,14 +49,12 @@ impl Feed {
 
     /// How long a node may serve without the control plane, in seconds.
     pub(crate) fn max_stale_s(&self) -> u32 {
-        let published = self.current();
-        let settings = published
+        let settings = self
+            .current()
             .body(Kind::Settings, filter_agent::ads::SINGLETON)
-            .and_then(|body| <Settings as prost::Message>::decode(body.bytes()).ok());
-        match settings.map_or(0, |settings| settings.max_stale_s) {
-            0 => DEFAULT_MAX_STALE_S,
-            max_stale_s => max_stale_s,
-        }
+            .and_then(|body| config::Settings::decode(body.bytes()).ok())
+            .and_then(|settings| Settings::from_wire(settings).ok());
+        settings.unwrap_or_default().max_stale_s()
     }
 }
 

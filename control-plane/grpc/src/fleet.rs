@@ -29,6 +29,20 @@ struct State {
     nodes: Nodes,
     /// Left since the last time node states were stored.
     departed: BTreeMap<BootId, Node>,
+    /// Stand for processes that did not say which they are. Only this replica knows them, so that
+    /// no two replicas give one of them to two processes.
+    stand_ins: BTreeSet<BootId>,
+}
+
+/// Which process of a node connects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Process {
+    Named(BootId),
+    /// It did not say. It takes the place of one of the same name that has left this replica, if
+    /// there is one, so that coming and going does not fill the fleet; else this.
+    Unnamed {
+        fresh: BootId,
+    },
 }
 
 /// A node's place in the fleet while its stream is open; dropping it is the disconnection.
@@ -40,11 +54,14 @@ pub(crate) struct Seat {
 
 impl Fleet {
     /// A node connects, running a version (0: none of ours).
-    pub(crate) fn connect(&self, boot_id: BootId, name: &str, version: &str, acked: u64) -> Seat {
-        let session = self
-            .lock()
-            .nodes
-            .connect(boot_id, name, version, acked, now_us());
+    pub(crate) fn connect(&self, process: Process, name: &str, version: &str, acked: u64) -> Seat {
+        let mut state = self.lock();
+        let boot_id = match process {
+            Process::Named(boot_id) => boot_id,
+            Process::Unnamed { fresh } => state.stand_in(name, fresh),
+        };
+        let session = state.nodes.connect(boot_id, name, version, acked, now_us());
+        drop(state);
         self.changes.send_replace(());
         Seat {
             fleet: self.clone(),
@@ -132,9 +149,15 @@ impl Fleet {
     fn take_changed(&self, stale_before_us: i64) -> Vec<Node> {
         let now_us = now_us();
         let mut state = self.lock();
-        state.nodes.forget_before(stale_before_us);
-        let departed = std::mem::take(&mut state.departed).into_values();
-        let own = state.nodes.own().map(|node| Node {
+        let State {
+            nodes,
+            departed,
+            stand_ins,
+        } = &mut *state;
+        nodes.forget_before(stale_before_us);
+        stand_ins.retain(|boot_id| nodes.node(*boot_id).is_some());
+        let departed = std::mem::take(departed).into_values();
+        let own = nodes.own().map(|node| Node {
             last_seen_us: now_us,
             ..node.clone()
         });
@@ -144,6 +167,20 @@ impl Fleet {
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing in the critical sections leaves the state half changed.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn stand_in(&mut self, name: &str, fresh: BootId) -> BootId {
+        let vacant = self
+            .stand_ins
+            .iter()
+            .filter_map(|boot_id| self.nodes.node(*boot_id))
+            .find(|node| !node.connected && node.name == name)
+            .map(|node| node.boot_id);
+        let boot_id = vacant.unwrap_or(fresh);
+        self.stand_ins.insert(boot_id);
+        boot_id
     }
 }
 
@@ -185,4 +222,80 @@ fn count_away(nodes: &Nodes, stale_before_us: i64) -> u32 {
         .filter(|name| !here.contains(name))
         .collect();
     u32::try_from(away.len()).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(byte: u8) -> Process {
+        Process::Named(BootId([byte; 16]))
+    }
+
+    fn unnamed(byte: u8) -> Process {
+        Process::Unnamed {
+            fresh: BootId([byte; 16]),
+        }
+    }
+
+    #[test]
+    fn a_node_whose_seat_is_dropped_is_away_until_it_is_back_under_its_name() {
+        let fleet = Fleet::default();
+        let seat = fleet.connect(named(1), "gw-1", "1.40.0", 3);
+        let progress = fleet.progress(3, 60);
+        assert_eq!(
+            (progress.connected, progress.acked, progress.disconnected),
+            (1, 1, 0)
+        );
+        drop(seat);
+        assert_eq!(fleet.progress(3, 60).disconnected, 1);
+        // A new process of the node, so another entry; but nobody is away.
+        let _seat = fleet.connect(named(2), "gw-1", "1.40.0", 0);
+        let progress = fleet.progress(3, 60);
+        assert_eq!((progress.connected, progress.disconnected), (1, 0));
+        assert_eq!(fleet.list().len(), 2);
+    }
+
+    #[test]
+    fn processes_that_give_no_name_neither_pile_up_nor_stand_for_one_another() {
+        let fleet = Fleet::default();
+        for byte in 1..100 {
+            drop(fleet.connect(unnamed(byte), "gw-1", "", 0));
+        }
+        assert_eq!(fleet.list().len(), 1);
+        let _one = fleet.connect(unnamed(101), "gw-1", "", 0);
+        let _two = fleet.connect(unnamed(102), "gw-1", "", 0);
+        assert_eq!(fleet.progress(1, 60).connected, 2);
+        assert_eq!(fleet.progress(1, 60).pending, ["gw-1", "gw-1"]);
+    }
+
+    #[test]
+    fn what_is_stored_are_the_nodes_here_and_once_those_that_left() {
+        let fleet = Fleet::default();
+        let _stays = fleet.connect(named(1), "gw-1", "", 0);
+        drop(fleet.connect(named(2), "gw-2", "", 0));
+        let states = |nodes: Vec<Node>| -> Vec<(String, bool)> {
+            let states = nodes.into_iter().map(|node| (node.name, node.connected));
+            states.collect()
+        };
+        assert_eq!(
+            states(fleet.take_changed(0)),
+            [("gw-1".to_owned(), true), ("gw-2".to_owned(), false)]
+        );
+        assert_eq!(states(fleet.take_changed(0)), [("gw-1".to_owned(), true)]);
+    }
+
+    #[test]
+    fn a_change_wakes_who_watches() {
+        let fleet = Fleet::default();
+        let changes = fleet.watch();
+        let seat = fleet.connect(named(1), "gw-1", "", 0);
+        assert!(changes.has_changed().unwrap());
+        let mut changes = fleet.watch();
+        seat.ack(4, vec!["Model/m: no targets".into()]);
+        assert!(changes.has_changed().unwrap());
+        changes.mark_unchanged();
+        drop(seat);
+        assert!(changes.has_changed().unwrap());
+    }
 }

@@ -1,7 +1,6 @@
 //! The gRPC server: the control plane's services, health, and reflection.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -21,47 +20,23 @@ const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(10);
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(15);
 const STOP_TIME: Duration = Duration::from_secs(10);
 
-/// How connections are secured.
-#[derive(Debug)]
-pub(crate) enum Security {
-    /// Loopback only: tokens and credentials cross this connection.
-    Plain,
-    Tls {
-        cert: PathBuf,
-        key: PathBuf,
-    },
-}
-
-impl Security {
-    /// What the command line asks for.
-    pub(crate) fn of(args: &Args) -> anyhow::Result<Self> {
-        if let (Some(cert), Some(key)) = (&args.tls_cert_file, &args.tls_key_file) {
-            return Ok(Self::Tls {
-                cert: cert.clone(),
-                key: key.clone(),
-            });
-        }
+/// A server that is secured as the command line says: plain on loopback only, since tokens and
+/// provider credentials cross its connections.
+pub(crate) fn secured(args: &Args) -> anyhow::Result<Server> {
+    let server = Server::builder()
+        .http2_keepalive_interval(Some(KEEP_ALIVE_EVERY))
+        .http2_keepalive_timeout(Some(KEEP_ALIVE_TIMEOUT));
+    let (Some(cert), Some(key)) = (&args.tls_cert_file, &args.tls_key_file) else {
         check_loopback(args.grpc_listen)?;
-        Ok(Self::Plain)
-    }
-
-    fn server(&self) -> anyhow::Result<Server> {
-        let server = Server::builder()
-            .http2_keepalive_interval(Some(KEEP_ALIVE_EVERY))
-            .http2_keepalive_timeout(Some(KEEP_ALIVE_TIMEOUT));
-        match self {
-            Self::Plain => Ok(server),
-            Self::Tls { cert, key } => {
-                let identity = Identity::from_pem(
-                    files::text(cert, "--tls-cert-file")?,
-                    files::text(key, "--tls-key-file")?,
-                );
-                server
-                    .tls_config(ServerTlsConfig::new().identity(identity))
-                    .context("the certificate and its key cannot be used")
-            }
-        }
-    }
+        return Ok(server);
+    };
+    let identity = Identity::from_pem(
+        files::text(cert, "--tls-cert-file")?,
+        files::text(key, "--tls-key-file")?,
+    );
+    server
+        .tls_config(ServerTlsConfig::new().identity(identity))
+        .context("--tls-cert-file and --tls-key-file cannot be used")
 }
 
 fn check_loopback(address: SocketAddr) -> anyhow::Result<()> {
@@ -76,17 +51,19 @@ fn check_loopback(address: SocketAddr) -> anyhow::Result<()> {
 
 /// Serves until shutdown, and then until running calls are done, at most 10 s.
 pub(crate) async fn serve(
+    mut server: Server,
     listener: TcpListener,
-    security: &Security,
     mut routes: RoutesBuilder,
     shutdown: Shutdown,
 ) -> anyhow::Result<()> {
     let (health, health_service) = tonic_health::server::health_reporter();
     routes.add_service(health_service);
-    routes.add_service(reflection()?);
+    let reflection = reflection()
+        .build_v1()
+        .context("the descriptors of the API cannot be read")?;
+    routes.add_service(reflection);
     let mut stop = shutdown.clone();
-    let serving = security
-        .server()?
+    let serving = server
         .add_routes(routes.routes())
         .serve_with_incoming_shutdown(
             TcpIncoming::from(listener).with_nodelay(Some(true)),
@@ -111,22 +88,10 @@ pub(crate) async fn serve(
     }
 }
 
-fn reflection() -> anyhow::Result<
-    impl tonic::codegen::Service<
-        tonic::codegen::http::Request<tonic::body::Body>,
-        Response = tonic::codegen::http::Response<tonic::body::Body>,
-        Error = std::convert::Infallible,
-        Future: Send,
-    > + tonic::server::NamedService
-    + Clone
-    + Send
-    + Sync,
-> {
+fn reflection() -> tonic_reflection::server::Builder<'static> {
     tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(proto::FILE_DESCRIPTOR_SET)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        .build_v1()
-        .context("the descriptors of the API cannot be read")
 }
 
 #[cfg(test)]
@@ -151,6 +116,6 @@ mod tests {
 
     #[test]
     fn the_descriptors_can_be_reflected() {
-        assert!(reflection().is_ok());
+        assert!(reflection().build_v1().is_ok());
     }
 }

@@ -12,6 +12,8 @@ mod grpc;
 mod http;
 mod run;
 
+use std::io::IsTerminal as _;
+
 use clap::Parser as _;
 
 #[tokio::main]
@@ -19,6 +21,7 @@ async fn main() -> anyhow::Result<()> {
     let args = args::Args::parse();
     tracing_subscriber::fmt()
         .with_env_filter(&args.log)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
         .init();
     run::run(args).await

@@ -19,7 +19,7 @@ const RETRY: Duration = Duration::from_millis(500);
 
 /// Runs until SIGTERM or SIGINT, or until something that cannot be mended.
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
-    let security = grpc::Security::of(&args)?;
+    let server = grpc::secured(&args)?;
     options(&args)?;
     let admin_token = files::token(&args.admin_token_file, "--admin-token-file")?;
     let node_token = files::token(&args.node_token_file, "--node-token-file")?;
@@ -55,7 +55,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         config_version = version,
         "serving"
     );
-    grpc::serve(grpc_listener, &security, routes, stopping).await?;
+    grpc::serve(server, grpc_listener, routes, stopping).await?;
     health.await.context("the HTTP server failed")??;
     tracing::info!("stopped");
     Ok(())
@@ -72,6 +72,7 @@ async fn start(args: &Args, stopping: Shutdown) -> anyhow::Result<ControlPlane> 
     let policy = Policy {
         credentials: args.master_key_file.is_some(),
     };
+    tracing::info!("connecting to postgres");
     let store = retrying(deadline, async || {
         let store = Store::connect(options(args)?).await;
         store.context("--database-url")

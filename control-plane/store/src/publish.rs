@@ -159,8 +159,8 @@ async fn published(
     })
 }
 
-/// The message of a stored body. A credential whose master key is gone counts as having none: it
-/// can be given a new secret, and the rest of the config goes on.
+/// The message of a stored body; none for a credential whose master key is gone: it can be given
+/// a new secret, and the rest of the config goes on.
 pub(crate) fn open(secrets: &SecretReader, kind: Kind, id: &str, stored: Vec<u8>) -> Option<Body> {
     if kind != Kind::Credential {
         return Some(Body::new(stored.into()));

@@ -78,6 +78,20 @@ impl Store {
         .await
     }
 
+    /// Forgets removals that are older than nodes may be.
+    pub(crate) async fn prune_old_removals(&self) -> Result<(), Error> {
+        let row = sqlx::query!(
+            "select max(config_version) as version from audit_entry
+             where occurred_at < turnpike_now() - interval '7 days'"
+        )
+        .fetch_one(&self.pool)
+        .await?;
+        match row.version {
+            Some(version) => self.prune_removals(unsigned(version)).await,
+            None => Ok(()),
+        }
+    }
+
     /// What changed after a version, as of one moment: one statement, one snapshot.
     async fn read_state(&self, after: u64) -> Result<State, Error> {
         let rows = sqlx::query!(
@@ -100,9 +114,14 @@ impl Store {
                 tracing::warn!(kind = word, "a published kind is not known to this release");
                 continue;
             };
+            let sealed = row.body.is_some();
             let body = row
                 .body
                 .and_then(|body| open(&self.secrets, kind, &id, body));
+            // One that does not open here is not gone: nodes keep what they have of it.
+            if sealed && body.is_none() {
+                continue;
+            }
             state.changes.push(Change {
                 kind,
                 id,

@@ -155,3 +155,31 @@ fn migrate_error(error: MigrateError) -> Error {
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    async fn tries_of(code: &str) -> u32 {
+        let tries = AtomicU32::new(0);
+        let done: Result<(), Error> = retry(|| async {
+            tries.fetch_add(1, Ordering::Relaxed);
+            Err(Error::Internal {
+                code: code.to_owned(),
+                message: String::new(),
+            })
+        })
+        .await;
+        assert!(done.is_err());
+        tries.into_inner()
+    }
+
+    #[tokio::test]
+    async fn a_conflict_is_tried_again_within_a_bound_and_nothing_else_is() {
+        assert_eq!(tries_of("40001").await, MAX_TRIES);
+        assert_eq!(tries_of("40P01").await, MAX_TRIES);
+        assert_eq!(tries_of("23514").await, 1);
+    }
+}

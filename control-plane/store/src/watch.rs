@@ -1,7 +1,7 @@
 //! Learning of new config versions: LISTEN for speed, a poll behind it for certainty.
 //!
-//! The same task takes up rows that were edited past the API, looks at references again, and
-//! makes the ledger's partitions ahead of time.
+//! The same task takes up rows that were edited past the API, looks at references again, makes the
+//! ledger's partitions ahead of time, and forgets removals that are old.
 
 use std::time::Duration;
 
@@ -10,18 +10,19 @@ use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use crate::publish::CHANNEL;
+use crate::stored::unsigned;
 use crate::{Error, Store};
 
 /// How often the secrets that references point at are compared.
 const REFERENCE_INTERVAL: Duration = Duration::from_secs(15);
-/// How often partitions are made; each time for the days ahead.
-const PARTITION_INTERVAL: Duration = Duration::from_secs(3600);
+/// How often partitions are made and old removals forgotten.
+const CHORE_INTERVAL: Duration = Duration::from_secs(3600);
 /// Pause before a lost LISTEN connection is made again; the poll goes on meanwhile.
 const LISTEN_RETRY: Duration = Duration::from_secs(1);
 
 impl Store {
     /// The newest config version, kept up to date by a task that ends with its receivers. 0 until
-    /// it is first read. It never falls back, unless the database did.
+    /// it is first read.
     pub fn watch_config(&self, poll: Duration) -> watch::Receiver<u64> {
         let (sender, receiver) = watch::channel(0);
         let store = self.clone();
@@ -62,45 +63,35 @@ impl Store {
         let mut ticks = interval(period);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut references_at = Instant::now() + REFERENCE_INTERVAL;
-        let mut partitions_at = Instant::now();
+        let mut chores_at = Instant::now();
         let mut away = false;
         loop {
             ticks.tick().await;
+            let done = self.take_up(sender).await;
+            if let Err(error) = &done
+                && !away
+            {
+                tracing::warn!(%error, "the config cannot be read, trying again");
+            }
+            away = done.is_err();
+            if away {
+                continue;
+            }
             let now = Instant::now();
-            let done = self
-                .upkeep(sender, now >= references_at, now >= partitions_at)
-                .await;
-            match done {
-                Ok(()) => {
-                    away = false;
-                    if now >= references_at {
-                        references_at = now + REFERENCE_INTERVAL;
-                    }
-                    if now >= partitions_at {
-                        partitions_at = now + PARTITION_INTERVAL;
-                    }
-                }
-                Err(error) if !away => {
-                    away = true;
-                    tracing::warn!(%error, "the config cannot be read, trying again");
-                }
-                Err(_) => {}
+            if now >= references_at {
+                references_at = now + REFERENCE_INTERVAL;
+                warn("comparing references", self.mark_changed_references().await);
+            }
+            if now >= chores_at {
+                chores_at = now + CHORE_INTERVAL;
+                warn("making partitions", self.make_partitions().await);
+                warn("forgetting removals", self.prune_old_removals().await);
             }
         }
     }
 
-    async fn upkeep(
-        &self,
-        sender: &watch::Sender<u64>,
-        references: bool,
-        partitions: bool,
-    ) -> Result<(), Error> {
-        if references {
-            self.mark_changed_references().await?;
-        }
-        if partitions {
-            self.make_partitions().await?;
-        }
+    /// Reads the version, and publishes what was edited past the API.
+    async fn take_up(&self, sender: &watch::Sender<u64>) -> Result<(), Error> {
         let row = sqlx::query!(
             r#"select version, exists(select from pending_edit p
                  where p.tried_version is null or p.tried_version < s.version) as "pending!"
@@ -108,12 +99,18 @@ impl Store {
         )
         .fetch_one(&self.pool)
         .await?;
-        let mut version = crate::stored::unsigned(row.version);
+        let mut version = unsigned(row.version);
         if row.pending {
             version = self.publish_edits().await?.version;
         }
         tell(sender, version);
         Ok(())
+    }
+}
+
+fn warn(what: &str, done: Result<(), Error>) {
+    if let Err(error) = done {
+        tracing::warn!(%error, "{what} failed");
     }
 }
 

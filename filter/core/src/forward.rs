@@ -46,11 +46,14 @@ pub(crate) fn per_try_timeout_ms(config: &Compiled, route: &Route) -> u32 {
         .unwrap_or(0)
 }
 
+/// The last attempt's own answer goes to the client, so only the others may be retried.
+pub(crate) fn retries(route: &Route) -> u32 {
+    u32::try_from(route.plan.len().saturating_sub(1)).unwrap_or(0)
+}
+
 /// Tells the router what the plan allows.
 pub(crate) fn edit_head(config: &Compiled, route: &Route, sink: &mut dyn HeaderSink) {
-    // The last attempt's own answer goes to the client, so only the others may be retried.
-    let retries = route.plan.len().saturating_sub(1) as u64;
-    sink.set(MAX_RETRIES, Decimal::new(retries).as_bytes());
+    sink.set(MAX_RETRIES, Decimal::new(retries(route).into()).as_bytes());
     let timeout_ms = per_try_timeout_ms(config, route);
     sink.set(
         PER_TRY_TIMEOUT_MS,

@@ -10,8 +10,11 @@ use crate::text;
 /// Headers in which client libraries send a key, each removed before a provider sees the request.
 const KEY_HEADERS: [&str; 4] = ["authorization", "x-api-key", "api-key", "x-goog-api-key"];
 /// Headers that Envoy itself adds to most requests before the filters see them.
-const ENVOYS_HEADERS: [&str; 3] =
-    ["x-envoy-internal", "x-envoy-external-address", "x-envoy-expected-rq-timeout-ms"];
+const ENVOYS_HEADERS: [&str; 3] = [
+    "x-envoy-internal",
+    "x-envoy-external-address",
+    "x-envoy-expected-rq-timeout-ms",
+];
 const MAX_REQUEST_ID_LEN: usize = 128;
 const MAX_ATTRIBUTES: usize = 16;
 const MAX_ATTRIBUTES_LEN: usize = 1024;
@@ -119,9 +122,7 @@ impl<'a> RequestHead<'a> {
                 if name == b"x-turnpike-attributes" {
                     self.attributes = Some(value);
                 }
-                self.strip
-                    .internal
-                    .extend(std::str::from_utf8(name).map(Box::from));
+                self.strip.add_internal(name);
             }
             _ => {}
         }
@@ -255,16 +256,22 @@ pub(crate) struct Strip {
 
 impl Strip {
     fn add_internal(&mut self, name: &[u8]) {
-        match ENVOYS_HEADERS.iter().position(|known| known.as_bytes() == name) {
+        match ENVOYS_HEADERS
+            .iter()
+            .position(|known| known.as_bytes() == name)
+        {
             Some(at) => self.envoys |= 1 << at,
-            None => self.internal.extend(std::str::from_utf8(name).map(Box::from)),
+            None => self
+                .internal
+                .extend(std::str::from_utf8(name).map(Box::from)),
         }
     }
 
     pub(crate) fn apply(&self, request_id: &str, sink: &mut dyn HeaderSink) {
-        for (names, present) in
-            [(&KEY_HEADERS[..], self.key_headers), (&ENVOYS_HEADERS[..], self.envoys)]
-        {
+        for (names, present) in [
+            (&KEY_HEADERS[..], self.key_headers),
+            (&ENVOYS_HEADERS[..], self.envoys),
+        ] {
             for (at, name) in names.iter().enumerate() {
                 if present & 1 << at != 0 {
                     sink.remove(name);

@@ -73,7 +73,7 @@ enum Body {
         meter: StreamMeter,
         strips_usage: bool,
     },
-    Held(Box<HeldStream>),
+    Held(HeldStream),
     /// Bytes that can't be read.
     Opaque {
         bytes: u64,
@@ -383,12 +383,12 @@ fn successful_body(head: &AnswerHead, expected: Expected) -> Body {
                 };
             }
             let kept = Vec::new();
-            Body::Held(Box::new(HeldStream {
+            Body::Held(HeldStream {
                 meter,
                 expected,
                 kept,
                 first_event_us: None,
-            }))
+            })
         }
     }
 }

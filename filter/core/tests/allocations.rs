@@ -56,8 +56,25 @@ fn a_plain_request_allocates_at_most_twelve_times() {
     let count = allocations(|| {
         script.plain_request();
     });
-    // The script's own two: the printed length, and the body that it splices.
-    assert!(count - 1 <= MAX_PER_REQUEST, "{count}");
+    let of_the_script = 1; // the length that it prints
+    assert!(count - of_the_script <= MAX_PER_REQUEST, "{count}");
+}
+
+#[test]
+fn a_streamed_request_allocates_as_often_however_long_it_is() {
+    let mut script = Script::new();
+    for asks_usage in [true, false] {
+        script.stream_request(asks_usage, 1);
+        let mut of = |events| {
+            allocations(|| {
+                script.stream_request(asks_usage, events);
+            })
+        };
+        let (short, long) = (of(1), of(EVENTS));
+        assert_eq!(short, long);
+        let of_the_script = 5; // three texts and two frames
+        assert!(short - of_the_script <= MAX_PER_REQUEST, "{short}");
+    }
 }
 
 #[test]

@@ -7,7 +7,8 @@ use crate::timer::{Timer, TimerId};
 
 /// The process-wide part of a module; dropped in Envoy's `config_destroy`, after every stream.
 ///
-/// A panic in a hook is logged and the extension lives on: re-arm a timer before the work.
+/// A panic in a hook is logged and the extension lives on; a timer whose hook panicked fires
+/// again after a second.
 pub trait Bootstrap {
     /// Envoy has made the extension; gauges are readable from here on.
     fn on_extension_created(&mut self, _host: &mut dyn BootstrapHost) {}

@@ -9,12 +9,15 @@ use std::rc::Rc;
 use crate::bootstrap::{Bootstrap, BootstrapHost};
 use crate::envoy_config::define;
 use crate::envoy_stream::label_buffers;
-use crate::guard::{contain, guard};
+use crate::guard::{Panicked, contain, guard};
 use crate::metrics::{CounterId, GaugeId, HistogramId, MetricsError, check};
 use crate::raw::{Buffer, Callbacks, Ptr};
 use crate::scheduler::{BootstrapScheduler, Target};
 use crate::shutdown::ShutdownCalls;
 use crate::timer::{self, Timer};
+
+/// Pause before a timer whose hook panicked fires again.
+const REARM_MS: u64 = 1000;
 
 /// The extension of one configuration; main thread only.
 pub(crate) struct BootstrapInstance {
@@ -59,16 +62,40 @@ impl BootstrapInstance {
         filled
     }
 
-    /// Runs a hook; a busy or refused extension is passed over, a panic is logged.
+    /// Runs a hook; a busy extension is passed over, a panic is logged.
     pub(crate) fn run(
         &self,
         hook: &'static str,
         body: impl FnOnce(&mut dyn Bootstrap, &mut EnvoyBootstrap<'_>),
     ) {
+        match self.try_run(hook, body) {
+            Ok(()) | Err(Panicked) => {}
+        }
+    }
+
+    /// Runs a timer's hook; one that panicked, perhaps before it could enable its timer again,
+    /// gets it enabled here, so that one fault does not end all periodic work.
+    pub(crate) fn fire(
+        &self,
+        timer: Ptr,
+        body: impl FnOnce(&mut dyn Bootstrap, &mut EnvoyBootstrap<'_>),
+    ) {
+        let result = self.try_run("bootstrap.timer_fired", body);
+        if result.is_err() && !timer::is_buried(timer) {
+            // SAFETY: Envoy's timer, whose callback is running, so it was not deleted.
+            unsafe { (self.callbacks.bootstrap_extension_timer_enable)(timer, REARM_MS) }
+        }
+    }
+
+    fn try_run(
+        &self,
+        hook: &'static str,
+        body: impl FnOnce(&mut dyn Bootstrap, &mut EnvoyBootstrap<'_>),
+    ) -> Result<(), Panicked> {
         timer::delete_buried();
         let mut host = EnvoyBootstrap::new(self);
         let outer = self.shutdown.enter();
-        contain(hook, || {
+        let result = guard(hook, || {
             let Ok(mut slot) = self.module.try_borrow_mut() else {
                 return;
             };
@@ -79,6 +106,7 @@ impl BootstrapInstance {
         });
         host.signal_if_asked();
         self.shutdown.leave(outer);
+        result
     }
 
     pub(crate) fn set_extension(&self, extension: Ptr) {

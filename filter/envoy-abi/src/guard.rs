@@ -54,12 +54,14 @@ pub(crate) fn install_panic_hook() {
         let place = info
             .location()
             .map_or_else(String::new, ToString::to_string);
+        if GUARDS.get() > 0 {
+            return PLACE.set(place);
+        }
         let thread = std::thread::current();
         let name = thread.name().unwrap_or("unnamed");
         log(
             LogLevel::Error,
             &format!("panic on thread {name} at {place}"),
         );
-        PLACE.set(place);
     }));
 }

@@ -52,9 +52,11 @@ pub(crate) fn module() -> Option<&'static Module> {
 #[doc(hidden)]
 pub fn load(module: Module) -> *const c_char {
     guard("program_init", || {
+        if !find_callbacks() || !register(module) {
+            return std::ptr::null();
+        }
         crate::fault_point!("program_init");
-        let found = find_callbacks() && register(module);
-        if found && (module.program_init)() {
+        if (module.program_init)() {
             ABI_VERSION.as_ptr()
         } else {
             std::ptr::null()
@@ -103,7 +105,7 @@ fn symbol(name: &CStr) -> Ptr {
 ///
 /// Expands to the `program_init` hook; the other hooks are exported by this crate itself.
 ///
-/// ```ignore
+/// ```text
 /// filter_envoy_abi::declare_module! {
 ///     program_init: || true,
 ///     bootstrap: new_bootstrap,

@@ -79,6 +79,11 @@ pub(crate) fn while_firing<R>(raw: Ptr, hook: impl FnOnce() -> R) -> R {
     result
 }
 
+/// Whether a timer was dropped by its own hook and waits for its deletion.
+pub(crate) fn is_buried(raw: Ptr) -> bool {
+    BURIED.with_borrow(|buried| buried.iter().any(|target| target.raw == raw))
+}
+
 /// Deletes timers that were dropped by their own hook earlier.
 pub(crate) fn delete_buried() {
     for target in BURIED.take() {

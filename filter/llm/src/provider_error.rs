@@ -13,6 +13,15 @@ pub struct ProviderError {
 }
 
 impl ProviderError {
+    /// An error told as mere text.
+    pub fn of_text(text: &[u8]) -> Self {
+        let text = text.get(..MESSAGE_BYTES).unwrap_or(text);
+        Self {
+            message: String::from_utf8_lossy(text).into_owned(),
+            ..Self::default()
+        }
+    }
+
     /// The prompt does not fit the model's context window.
     pub fn is_context_length(&self) -> bool {
         // OpenAI's code; then the words of Anthropic, Bedrock, Gemini and vLLM.

@@ -11,16 +11,14 @@ pub(crate) mod snapshot_file;
 mod usage_stream;
 
 use std::{
-    cell::Cell,
-    collections::BTreeSet,
-    io,
-    path::PathBuf,
-    sync::Arc,
-    thread::JoinHandle,
+    cell::Cell, collections::BTreeSet, io, path::PathBuf, sync::Arc, thread::JoinHandle,
     time::Duration,
 };
 
-use filter_agent::ads::{Node, Session, Snapshot, Violation};
+use filter_agent::{
+    ads::{Node, Session, Snapshot, Violation},
+    spool::BootId,
+};
 use filter_envoy_abi::BootstrapScheduler;
 use thiserror::Error;
 use tokio::sync::{oneshot, watch};
@@ -65,13 +63,22 @@ impl From<tonic::Status> for AgentError {
     }
 }
 
+/// The clusters that Envoy has said it has.
+#[derive(Debug, Default)]
+pub(crate) struct KnownClusters {
+    /// Envoy announces changes from here on.
+    pub(crate) announced: bool,
+    pub(crate) names: BTreeSet<String>,
+}
+
 /// What both streams share.
 struct Agent {
     settings: Settings,
     channel: Channel,
     snapshot_file: SnapshotFile,
     wake: BootstrapScheduler,
-    known_clusters: watch::Receiver<BTreeSet<String>>,
+    known_clusters: watch::Receiver<KnownClusters>,
+    boot: BootId,
     max_stale_us: Cell<u64>,
 }
 
@@ -89,7 +96,7 @@ pub(crate) struct Start {
     pub(crate) stored: Option<Snapshot>,
     pub(crate) clusters: ClusterFile,
     pub(crate) wake: BootstrapScheduler,
-    pub(crate) known_clusters: watch::Receiver<BTreeSet<String>>,
+    pub(crate) known_clusters: watch::Receiver<KnownClusters>,
     pub(crate) max_stale_us: u64,
     /// Worker threads, and so shards.
     pub(crate) concurrency: u32,
@@ -106,14 +113,21 @@ pub(crate) struct Running {
 /// Starts the agent's thread.
 pub(crate) fn start(start: Start) -> io::Result<Running> {
     let (stop, stopped) = oneshot::channel();
-    let thread = std::thread::Builder::new().name("turnpike".to_owned()).spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        match runtime {
-            Ok(runtime) => runtime.block_on(run(start, stopped)),
-            Err(error) => log::error(&format!("agent cannot start: {error}")),
-        }
-    })?;
-    Ok(Running { stop: Some(stop), thread: Some(thread) })
+    let thread = std::thread::Builder::new()
+        .name("turnpike".to_owned())
+        .spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build();
+            match runtime {
+                Ok(runtime) => runtime.block_on(run(start, stopped)),
+                Err(error) => log::error(&format!("agent cannot start: {error}")),
+            }
+        })?;
+    Ok(Running {
+        stop: Some(stop),
+        thread: Some(thread),
+    })
 }
 
 impl Drop for Running {
@@ -144,17 +158,25 @@ async fn run(start: Start, stopped: oneshot::Receiver<()>) {
         snapshot_file: start.snapshot_file,
         wake: start.wake,
         known_clusters: start.known_clusters,
+        boot: start.node.boot_id(),
         max_stale_us: Cell::new(start.max_stale_us),
     };
     let session = Session::new(wire_node, start.stored);
-    let config = ConfigStream { agent: &agent, session, clusters: start.clusters };
+    let config = ConfigStream {
+        agent: &agent,
+        session,
+        clusters: start.clusters,
+    };
     let mut usage = UsageStream::new(&agent, start.node, start.concurrency);
     tokio::select! {
         () = config.run() => {}
         () = usage.run() => {}
         _ = stopped => {}
     }
-    if tokio::time::timeout(LAST_FLUSH, usage.flush()).await.is_err() {
+    if tokio::time::timeout(LAST_FLUSH, usage.flush())
+        .await
+        .is_err()
+    {
         log::info("usage not yet sent stays in the spool");
     }
 }

@@ -3,19 +3,17 @@
 //! Starts the agent, holds Envoy's listeners back until there is a config (or a deadline has
 //! passed), publishes metrics once a second, and drains at shutdown.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use filter_agent::ads::Snapshot;
 use filter_core::config::compile;
-use filter_envoy_abi::{
-    Bootstrap, BootstrapHost, ShutdownDone, Timer, TimerId, known_release,
-};
+use filter_envoy_abi::{Bootstrap, BootstrapHost, ShutdownDone, Timer, TimerId, known_release};
 use thiserror::Error;
 use tokio::sync::watch;
 
 use crate::{
     agent::{
-        self, READY_EVENT, Running, Start,
+        self, KnownClusters, READY_EVENT, Running, Start,
         clusters::ClusterFile,
         snapshot_file::{SnapshotFile, SnapshotFileError},
     },
@@ -54,7 +52,7 @@ pub(crate) struct Extension {
     /// Everything the agent starts with, until Envoy's version is known.
     start: Option<Start>,
     running: Option<Running>,
-    known_clusters: watch::Sender<BTreeSet<String>>,
+    known_clusters: watch::Sender<KnownClusters>,
     tick: Timer,
     /// Monotonic moment at which the listeners open, config or not.
     release_at_us: u64,
@@ -82,14 +80,22 @@ pub(crate) fn create(
         ClusterFile::ensure(&settings.clusters_file())?;
         return Ok(Box::new(Validation));
     }
-    let snapshot_file =
-        SnapshotFile::new(settings.snapshot_file(), settings.snapshot_key_file.as_deref())?;
+    let snapshot_file = SnapshotFile::new(
+        settings.snapshot_file(),
+        settings.snapshot_key_file.as_deref(),
+    )?;
     let stored = load(&snapshot_file);
-    let resources = stored.as_ref().map(|stored| stored.resources.clone()).unwrap_or_default();
+    let resources = stored
+        .as_ref()
+        .map(|stored| stored.resources.clone())
+        .unwrap_or_default();
     let (compiled, _) = compile(&resources);
     let max_stale_us = u64::from(compiled.settings().max_stale_s) * 1_000_000;
     let clusters = ClusterFile::create(settings.clusters_file(), &resources)?;
-    let (known_clusters, known) = watch::channel(clusters.names());
+    let (known_clusters, known) = watch::channel(KnownClusters {
+        announced: false,
+        names: clusters.names(),
+    });
     let mut wait_us = settings.start_deadline_ms.saturating_mul(1_000);
     if stored.is_some() {
         published::publish(compiled);
@@ -142,11 +148,15 @@ impl Bootstrap for Validation {}
 
 impl Bootstrap for Extension {
     fn on_extension_created(&mut self, host: &mut dyn BootstrapHost) {
-        let Some(mut start) = self.start.take() else { return };
+        let Some(mut start) = self.start.take() else {
+            return;
+        };
         let version = host.gauge_value("server.version").unwrap_or(0);
         start.envoy_version = known_release(version).map_or_else(
             || {
-                log::warn(&format!("this Envoy (build {version:x}) is not one that was tested"));
+                log::warn(&format!(
+                    "this Envoy (build {version:x}) is not one that was tested"
+                ));
                 format!("build {version:x}")
             },
             str::to_owned,
@@ -161,8 +171,13 @@ impl Bootstrap for Extension {
     }
 
     fn on_server_initialized(&mut self, host: &mut dyn BootstrapHost) {
-        if !host.enable_cluster_lifecycle() {
-            log::error("Envoy does not announce clusters; new ones are used only when they have hosts");
+        let announced = host.enable_cluster_lifecycle();
+        self.known_clusters
+            .send_modify(|known| known.announced = announced);
+        if !announced {
+            log::error(
+                "Envoy does not announce clusters; new ones are used only when they have hosts",
+            );
         }
     }
 
@@ -174,18 +189,22 @@ impl Bootstrap for Extension {
 
     fn on_cluster_add_or_update(&mut self, _host: &mut dyn BootstrapHost, cluster: &str) {
         self.known_clusters.send_modify(|known| {
-            known.insert(cluster.to_owned());
+            known.names.insert(cluster.to_owned());
         });
     }
 
     fn on_cluster_removal(&mut self, _host: &mut dyn BootstrapHost, cluster: &str) {
         self.known_clusters.send_modify(|known| {
-            known.remove(cluster);
+            known.names.remove(cluster);
         });
     }
 
     fn on_timer_fired(&mut self, host: &mut dyn BootstrapHost, _timer: TimerId) {
-        self.tick.enable(if self.drain.is_some() { DRAIN_TICK_MS } else { TICK_MS });
+        self.tick.enable(if self.drain.is_some() {
+            DRAIN_TICK_MS
+        } else {
+            TICK_MS
+        });
         if clock::mono_us() >= self.release_at_us && !self.released {
             log::warn("no config from the control plane yet; listeners open without one");
             self.release(host);

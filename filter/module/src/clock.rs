@@ -15,7 +15,10 @@ pub(crate) struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> Now {
-        Now { mono_us: mono_us(), unix_us: unix_us() }
+        Now {
+            mono_us: mono_us(),
+            unix_us: unix_us(),
+        }
     }
 }
 
@@ -26,6 +29,8 @@ pub(crate) fn mono_us() -> u64 {
 
 /// Microseconds since the Unix epoch; 0 before it.
 pub(crate) fn unix_us() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }

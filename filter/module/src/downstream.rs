@@ -27,7 +27,11 @@ pub(crate) struct DownstreamConfig;
 impl DownstreamFilterConfig for DownstreamConfig {
     fn new_filter(&self, host: &mut dyn HttpHost) -> Box<dyn DownstreamFilter> {
         worker::enter(host.worker_index());
-        Box::new(Downstream { handle: None, replied: false, replacement: None })
+        Box::new(Downstream {
+            handle: None,
+            replied: false,
+            replacement: None,
+        })
     }
 }
 
@@ -46,7 +50,10 @@ impl DownstreamFilter for Downstream {
         end_of_stream: bool,
     ) -> HeadersStatus {
         let (exchange, step) = begin(host, end_of_stream);
-        exchange.edit_request_head(&mut Sink { host, map: HeaderMap::Request });
+        exchange.edit_request_head(&mut Sink {
+            host,
+            map: HeaderMap::Request,
+        });
         self.handle = exchanges::open(Box::new(exchange));
         worker::note_open_count();
         match step {
@@ -104,14 +111,26 @@ impl DownstreamFilter for Downstream {
         host: &mut dyn DownstreamHost,
         _end_of_stream: bool,
     ) -> HeadersStatus {
-        let Some(handle) = self.handle else { return HeadersStatus::Continue };
+        let Some(handle) = self.handle else {
+            return HeadersStatus::Continue;
+        };
         exchanges::with(handle, |exchange| {
-            exchange.restore_request_head(&mut Sink { host, map: HeaderMap::Request });
-            exchange.edit_client_head(&mut Sink { host, map: HeaderMap::Response });
+            exchange.restore_request_head(&mut Sink {
+                host,
+                map: HeaderMap::Request,
+            });
+            exchange.edit_client_head(&mut Sink {
+                host,
+                map: HeaderMap::Response,
+            });
         });
         if let Some(reply) = &self.replacement {
             let length = reply.body.len().to_string();
-            host.set_header(HeaderMap::Response, ":status", reply.status.to_string().as_bytes());
+            host.set_header(
+                HeaderMap::Response,
+                ":status",
+                reply.status.to_string().as_bytes(),
+            );
             host.set_header(HeaderMap::Response, "content-length", length.as_bytes());
             for (name, value) in reply_headers(reply) {
                 host.set_header(HeaderMap::Response, name, value);
@@ -134,7 +153,9 @@ impl DownstreamFilter for Downstream {
     ) -> LocalReplyStatus {
         let status = u16::try_from(reply.status).unwrap_or(500);
         let answer = self.handle.and_then(|handle| {
-            exchanges::with(handle, |exchange| exchange.on_local_reply(status, reply.details))
+            exchanges::with(handle, |exchange| {
+                exchange.on_local_reply(status, reply.details)
+            })
         });
         match answer {
             Some(Answer::Event(event)) => {
@@ -149,14 +170,23 @@ impl DownstreamFilter for Downstream {
     }
 
     fn on_stream_complete(&mut self, host: &mut dyn HttpHost) {
-        let Some(handle) = self.handle.take() else { return };
-        let Some(mut exchange) = exchanges::close(handle) else { return };
-        exchange.restore_request_head(&mut Sink { host, map: HeaderMap::Request });
+        let Some(handle) = self.handle.take() else {
+            return;
+        };
+        let Some(mut exchange) = exchanges::close(handle) else {
+            return;
+        };
+        exchange.restore_request_head(&mut Sink {
+            host,
+            map: HeaderMap::Request,
+        });
         {
             let code = host.attribute_int(Attribute::ResponseCode).unwrap_or(0);
             let end = StreamEnd {
                 response_code: u32::try_from(code).unwrap_or(0),
-                details: host.attribute_str(Attribute::ResponseCodeDetails).unwrap_or_default(),
+                details: host
+                    .attribute_str(Attribute::ResponseCodeDetails)
+                    .unwrap_or_default(),
                 flags: host.attribute_int(Attribute::ResponseFlags).unwrap_or(0),
                 shutdown: worker::is_shutting_down(),
             };
@@ -201,9 +231,9 @@ impl Downstream {
     }
 
     fn decide(&mut self, host: &mut dyn DownstreamHost, body: &[u8]) -> BodyStatus {
-        let step = self
-            .handle
-            .and_then(|h| exchanges::with(h, |exchange| exchange.on_request_body(body, &SystemClock)));
+        let step = self.handle.and_then(|h| {
+            exchanges::with(h, |exchange| exchange.on_request_body(body, &SystemClock))
+        });
         match step {
             Some(Step::Forward | Step::NeedBody { .. }) => {
                 self.forward(host);
@@ -218,7 +248,10 @@ impl Downstream {
     fn forward(&self, host: &mut dyn DownstreamHost) {
         let Some(handle) = self.handle else { return };
         let retries = exchanges::with(handle, |exchange| {
-            exchange.edit_forward_head(&mut Sink { host, map: HeaderMap::Request });
+            exchange.edit_forward_head(&mut Sink {
+                host,
+                map: HeaderMap::Request,
+            });
             exchange.retries()
         });
         let encoded = handle.encode();
@@ -235,7 +268,12 @@ impl Downstream {
 
     fn reply(&mut self, host: &mut dyn DownstreamHost, reply: &Reply) -> BodyStatus {
         self.replied = true;
-        host.send_response(reply.status, &reply_headers(reply), &reply.body, reply.details);
+        host.send_response(
+            reply.status,
+            &reply_headers(reply),
+            &reply.body,
+            reply.details,
+        );
         BodyStatus::StopIterationNoBuffer
     }
 }
@@ -251,5 +289,11 @@ fn begin(host: &dyn DownstreamHost, end_of_stream: bool) -> (Exchange, Step) {
         node: published::node_state(crate::clock::mono_us()),
         held: &HELD,
     };
-    Exchange::begin(&begin, &Head { headers: &headers, end_of_stream })
+    Exchange::begin(
+        &begin,
+        &Head {
+            headers: &headers,
+            end_of_stream,
+        },
+    )
 }

@@ -20,7 +20,9 @@ pub(crate) struct Generator {
 impl Generator {
     /// Seeded by the system.
     pub(crate) fn new() -> Self {
-        Self { state: u64::from_ne_bytes(system()) }
+        Self {
+            state: u64::from_ne_bytes(system()),
+        }
     }
 
     fn next(&mut self) -> u64 {

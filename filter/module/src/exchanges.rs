@@ -34,7 +34,10 @@ impl Handle {
         let bits = u64::from(self.index) << 32 | u64::from(self.generation);
         std::array::from_fn(|at| {
             let nibble = (bits >> (60 - 4 * at)) & 0xf;
-            DIGITS.get(usize::try_from(nibble).unwrap_or(0)).copied().unwrap_or(b'0')
+            DIGITS
+                .get(usize::try_from(nibble).unwrap_or(0))
+                .copied()
+                .unwrap_or(b'0')
         })
     }
 
@@ -75,16 +78,27 @@ impl Slab {
         if let Some(index) = self.free.pop() {
             let slot = self.slots.get_mut(usize::try_from(index).ok()?)?;
             slot.exchange = Some(exchange);
-            return Some(Handle { index, generation: slot.generation });
+            return Some(Handle {
+                index,
+                generation: slot.generation,
+            });
         }
         let index = u32::try_from(self.slots.len()).ok()?;
-        self.slots.push(Slot { generation: 1, exchange: Some(exchange) });
-        Some(Handle { index, generation: 1 })
+        self.slots.push(Slot {
+            generation: 1,
+            exchange: Some(exchange),
+        });
+        Some(Handle {
+            index,
+            generation: 1,
+        })
     }
 
     fn exchange(&mut self, handle: Handle) -> Option<&mut Exchange> {
         let slot = self.slots.get_mut(usize::try_from(handle.index).ok()?)?;
-        (slot.generation == handle.generation).then_some(slot.exchange.as_deref_mut()).flatten()
+        (slot.generation == handle.generation)
+            .then_some(slot.exchange.as_deref_mut())
+            .flatten()
     }
 
     fn remove(&mut self, handle: Handle) -> Option<Box<Exchange>> {
@@ -121,7 +135,10 @@ pub(crate) fn close(handle: Handle) -> Option<Box<Exchange>> {
 
 /// Exchanges that are open on this worker.
 pub(crate) fn open_count() -> usize {
-    OPEN.with(|slab| slab.try_borrow().map_or(0, |slab| slab.slots.len() - slab.free.len()))
+    OPEN.with(|slab| {
+        slab.try_borrow()
+            .map_or(0, |slab| slab.slots.len() - slab.free.len())
+    })
 }
 
 #[cfg(test)]
@@ -131,9 +148,18 @@ mod tests {
     #[test]
     fn a_handle_survives_the_trip_through_a_header() {
         for handle in [
-            Handle { index: 0, generation: 1 },
-            Handle { index: 7, generation: 0xdead_beef },
-            Handle { index: u32::MAX, generation: u32::MAX },
+            Handle {
+                index: 0,
+                generation: 1,
+            },
+            Handle {
+                index: 7,
+                generation: 0xdead_beef,
+            },
+            Handle {
+                index: u32::MAX,
+                generation: u32::MAX,
+            },
         ] {
             assert_eq!(Handle::decode(&handle.encode()), Some(handle));
         }
@@ -141,7 +167,13 @@ mod tests {
 
     #[test]
     fn what_is_not_a_handle_is_refused() {
-        for text in [&b""[..], b"0", b"000000000000000g", b"0000000000000000 ", b"ABCDEF0000000000"] {
+        for text in [
+            &b""[..],
+            b"0",
+            b"000000000000000g",
+            b"0000000000000000 ",
+            b"ABCDEF0000000000",
+        ] {
             assert_eq!(Handle::decode(text), None);
         }
     }

@@ -1,6 +1,9 @@
 //! Envoy, as the core wants to see it.
 
-use filter_core::{exchange::Reply, host::{Clusters, HeaderSink}};
+use filter_core::{
+    exchange::Reply,
+    host::{Clusters, HeaderSink},
+};
 use filter_envoy_abi::{HeaderMap, HttpHost, SpecifierHost};
 
 /// One of a stream's header maps.
@@ -24,11 +27,17 @@ pub(crate) struct WorkerClusters<'a>(pub(crate) &'a dyn SpecifierHost);
 
 impl Clusters for WorkerClusters<'_> {
     fn has_hosts(&self, cluster: &str) -> bool {
-        self.0.cluster_hosts(cluster, 0).is_some_and(|hosts| hosts.total > 0)
+        self.0
+            .cluster_hosts(cluster, 0)
+            .is_some_and(|hosts| hosts.total > 0)
     }
 }
 
 /// The headers of a reply, in the form that Envoy takes.
 pub(crate) fn reply_headers(reply: &Reply) -> Vec<(&str, &[u8])> {
-    reply.headers.iter().map(|(name, value)| (*name, value.as_bytes())).collect()
+    reply
+        .headers
+        .iter()
+        .map(|(name, value)| (*name, value.as_bytes()))
+        .collect()
 }

@@ -64,8 +64,12 @@ fn new_http_filter(
     _config: &[u8],
 ) -> Option<HttpFilterConfig> {
     match name {
-        NAME => Some(HttpFilterConfig::Downstream(Box::new(downstream::DownstreamConfig))),
-        UPSTREAM_NAME => Some(HttpFilterConfig::Upstream(Box::new(upstream::UpstreamConfig))),
+        NAME => Some(HttpFilterConfig::Downstream(Box::new(
+            downstream::DownstreamConfig,
+        ))),
+        UPSTREAM_NAME => Some(HttpFilterConfig::Upstream(Box::new(
+            upstream::UpstreamConfig,
+        ))),
         _ => refuse("http filter", name),
     }
 }

@@ -39,7 +39,13 @@ struct ModelCounts {
 
 /// `gen_ai.token.type` of each count, in the order of [`tokens`]. The first and the last but one
 /// are inclusive.
-const TOKEN_TYPES: [&str; 5] = ["input", "cached_input", "cache_write", "output", "reasoning"];
+const TOKEN_TYPES: [&str; 5] = [
+    "input",
+    "cached_input",
+    "cache_write",
+    "output",
+    "reasoning",
+];
 
 fn tokens(sample: &Sample) -> [u64; TOKEN_TYPES.len()] {
     let tokens = &sample.tokens;
@@ -76,8 +82,10 @@ impl Counts {
         if sample.provider.is_empty() {
             return;
         }
-        let labels =
-            ModelLabels { model: sample.model.clone(), provider: sample.provider.clone() };
+        let labels = ModelLabels {
+            model: sample.model.clone(),
+            provider: sample.provider.clone(),
+        };
         let counts = self.models.entry(labels).or_default();
         for (count, more) in counts.tokens.iter_mut().zip(tokens(sample)) {
             *count += more;
@@ -87,7 +95,9 @@ impl Counts {
             return;
         }
         counts.duration_ms.push(sample.duration_us / 1_000);
-        counts.first_content_ms.extend(sample.first_content_us.map(|us| us / 1_000));
+        counts
+            .first_content_ms
+            .extend(sample.first_content_us.map(|us| us / 1_000));
     }
 }
 
@@ -130,7 +140,10 @@ impl Metrics {
     pub(crate) fn flush(&self, host: &mut dyn BootstrapHost) {
         let mut outcome = Ok(());
         for worker in worker::all() {
-            let counts = worker.counts.lock().map(|mut counts| std::mem::take(&mut *counts));
+            let counts = worker
+                .counts
+                .lock()
+                .map(|mut counts| std::mem::take(&mut *counts));
             if let Ok(counts) = counts {
                 outcome = outcome.and(self.give(host, &counts));
             }
@@ -144,8 +157,13 @@ impl Metrics {
     fn give(&self, host: &mut dyn BootstrapHost, counts: &Counts) -> Result<(), MetricsError> {
         for (labels, count) in &counts.requests {
             let status = labels.status.to_string();
-            let values =
-                [labels.api, &labels.model, &labels.provider, status.as_str(), labels.reason];
+            let values = [
+                labels.api,
+                &labels.model,
+                &labels.provider,
+                status.as_str(),
+                labels.reason,
+            ];
             host.increment_counter(self.requests, &values, *count)?;
         }
         for (labels, counts) in &counts.models {

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use filter_agent::spool::{Boot, BootError, BootId, DEFAULT_SEGMENT_BYTES, ShardReader, ShardWriter};
+use filter_agent::spool::{
+    Boot, BootError, BootId, DEFAULT_SEGMENT_BYTES, ShardReader, ShardWriter,
+};
 use thiserror::Error;
 
 use crate::{agent::disk::StateDir, entropy};
@@ -24,7 +26,11 @@ impl ThisNode {
     pub(crate) fn create(state_dir: &Path, name: &str) -> Result<Self, NodeError> {
         let disk = StateDir::new(state_dir);
         let boot = Boot::create(&disk, BootId(entropy::system()))?;
-        Ok(Self { name: name.to_owned(), disk, boot })
+        Ok(Self {
+            name: name.to_owned(),
+            disk,
+            boot,
+        })
     }
 
     pub(crate) fn boot_id(&self) -> BootId {

@@ -75,7 +75,10 @@ pub(crate) fn note_disconnected(max_stale_us: u64) {
 
 /// A config read from disk may be served for this long.
 pub(crate) fn note_restored(fresh_for_us: u64) {
-    FRESH_UNTIL_US.store(clock::mono_us().saturating_add(fresh_for_us), Ordering::Relaxed);
+    FRESH_UNTIL_US.store(
+        clock::mono_us().saturating_add(fresh_for_us),
+        Ordering::Relaxed,
+    );
 }
 
 /// What the core must know of this node's connection.
@@ -102,7 +105,10 @@ pub(crate) fn current() -> Config {
         Some(cached) if cached.publication == publication => Rc::clone(&cached.config),
         _ => {
             let config = Rc::new(CURRENT.load_full());
-            *cached = Some(Cached { publication, config: Rc::clone(&config) });
+            *cached = Some(Cached {
+                publication,
+                config: Rc::clone(&config),
+            });
             config
         }
     })

@@ -42,7 +42,9 @@ const fn default_drain_deadline_ms() -> u64 {
 pub(crate) enum SettingsError {
     #[error("extension_config: {0}")]
     Json(#[from] serde_json::Error),
-    #[error("extension_config: control_plane must start with http:// (TLS to the control plane is not in this release)")]
+    #[error(
+        "extension_config: control_plane must start with http:// (TLS to the control plane is not in this release)"
+    )]
     Scheme,
     #[error("extension_config: node must have 1 to 128 visible characters")]
     Node,

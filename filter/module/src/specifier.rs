@@ -14,15 +14,21 @@ pub(crate) struct Specifier;
 impl ClusterSpecifier for Specifier {
     fn select(&self, host: &mut dyn SpecifierHost) -> bool {
         // The first route resolution comes before the request was read: there is no exchange yet.
-        let Some(handle) = handle(host) else { return false };
-        let count = host.attribute_int(Attribute::UpstreamRequestAttemptCount).unwrap_or(0);
+        let Some(handle) = handle(host) else {
+            return false;
+        };
+        let count = host
+            .attribute_int(Attribute::UpstreamRequestAttemptCount)
+            .unwrap_or(0);
         let attempt = u32::try_from(count).unwrap_or(u32::MAX).max(1);
         let chosen = exchanges::with(handle, |exchange| {
             let clusters = WorkerClusters(&*host);
             let cluster = exchange.select(attempt, &clusters, &SystemClock).to_owned();
             (cluster, exchange.idle_override())
         });
-        let Some((cluster, idle_override)) = chosen else { return false };
+        let Some((cluster, idle_override)) = chosen else {
+            return false;
+        };
         host.set_cluster(&cluster);
         host.set_route_action_override(idle_override);
         true

@@ -42,7 +42,10 @@ impl UpstreamFilter for Upstream {
     ) -> HeadersStatus {
         self.handle = handle(host);
         let step = self.with(|exchange| {
-            exchange.begin_attempt(&mut Sink { host, map: HeaderMap::Request })
+            exchange.begin_attempt(&mut Sink {
+                host,
+                map: HeaderMap::Request,
+            })
         });
         host.remove_header(HeaderMap::Request, exchanges::HEADER);
         match step {
@@ -52,7 +55,12 @@ impl UpstreamFilter for Upstream {
                 HeadersStatus::StopIteration
             }
             Some(AttemptStep::Reply(reply)) => {
-                host.send_response(reply.status, &reply_headers(&reply), &reply.body, reply.details);
+                host.send_response(
+                    reply.status,
+                    &reply_headers(&reply),
+                    &reply.body,
+                    reply.details,
+                );
                 HeadersStatus::StopIteration
             }
             // Without an exchange nothing may leave: no credential, no route, no meter.
@@ -148,7 +156,10 @@ impl Upstream {
 
     fn edit_head(&self, host: &mut dyn HttpHost) {
         self.with(|exchange| {
-            exchange.edit_response_head(&mut Sink { host, map: HeaderMap::Response });
+            exchange.edit_response_head(&mut Sink {
+                host,
+                map: HeaderMap::Response,
+            });
         });
     }
 

@@ -15,7 +15,8 @@ use filter_core::{
 };
 
 use crate::{
-    agent::disk::StateDir, clock::SystemClock, entropy::Generator, exchanges, log, metrics::Counts, node::ThisNode,
+    agent::disk::StateDir, clock::SystemClock, entropy::Generator, exchanges, log, metrics::Counts,
+    node::ThisNode,
 };
 
 /// Request bytes that this process holds.
@@ -63,7 +64,12 @@ pub(crate) fn enter(index: u32) {
             workers.push(Arc::clone(&shared));
         }
         let writer = NODE.get().map(|node| node.writer(index));
-        *worker = Some(Worker { writer, generator: Generator::new(), settled: Settled::default(), shared });
+        *worker = Some(Worker {
+            writer,
+            generator: Generator::new(),
+            settled: Settled::default(),
+            shared,
+        });
     });
 }
 
@@ -109,8 +115,12 @@ pub(crate) fn settle(exchange: &mut Exchange, end: &StreamEnd<'_>) {
 pub(crate) fn with_log(show: impl FnOnce(&[(&str, &[u8])])) {
     WORKER.with_borrow(|worker| {
         let Some(worker) = worker else { return };
-        let entries: Vec<(&str, &[u8])> =
-            worker.settled.log.iter().map(|(key, value)| (key, value.as_bytes())).collect();
+        let entries: Vec<(&str, &[u8])> = worker
+            .settled
+            .log
+            .iter()
+            .map(|(key, value)| (key, value.as_bytes()))
+            .collect();
         show(&entries);
     });
 }
@@ -118,12 +128,18 @@ pub(crate) fn with_log(show: impl FnOnce(&[(&str, &[u8])])) {
 /// Exchanges open in this process, as of each worker's last change.
 pub(crate) fn open_exchanges() -> u64 {
     let workers = all();
-    workers.iter().map(|worker| worker.open.load(Ordering::Relaxed)).sum()
+    workers
+        .iter()
+        .map(|worker| worker.open.load(Ordering::Relaxed))
+        .sum()
 }
 
 /// Every worker that has handled a stream.
 pub(crate) fn all() -> Vec<Arc<Shared>> {
-    WORKERS.lock().map(|workers| workers.clone()).unwrap_or_default()
+    WORKERS
+        .lock()
+        .map(|workers| workers.clone())
+        .unwrap_or_default()
 }
 
 /// From here on, open exchanges end because this process stops.

@@ -3,6 +3,7 @@
 use std::fs;
 
 use clap::Parser;
+use tokio::io::AsyncWriteExt;
 use tonic::Status;
 
 use super::fake::Fake;
@@ -57,17 +58,28 @@ async fn a_port_that_does_not_speak_grpc_is_told_apart() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     tokio::spawn(async move {
-        // Hangs up on everyone, as a TLS port does on plain HTTP/2.
-        while let Ok((stream, _)) = listener.accept().await {
-            drop(stream);
+        // A TLS alert, as an https port gives for plain HTTP/2.
+        while let Ok((mut stream, _)) = listener.accept().await {
+            stream
+                .write_all(&[0x15, 3, 3, 0, 2, 2, 0x46])
+                .await
+                .unwrap();
         }
     });
     let run = run(&address, "admin-test", &["teams", "list"]).await;
-    assert!(run.error().contains("transport error"), "{}", run.error());
-    assert!(
-        run.error().contains("does it want https?"),
-        "{}",
-        run.error()
+    let hint = "(is --admin-addr its gRPC port, and does it want https?)";
+    assert!(run.error().ends_with(hint), "{}", run.error());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_does_not_come_is_given_up() {
+    let fake = Fake::start().await;
+    fake.state().is_silent = true;
+    let run = turnpike(&fake, &["nodes", "list"]).await;
+    assert_eq!(
+        run.error(),
+        "list nodes: cancelled: Timeout expired \
+         (the control plane is reached but does not answer in time)"
     );
 }
 

@@ -54,6 +54,8 @@ pub(super) struct State {
     pub(super) wait_answer: pb::WaitResponse,
     pub(super) nodes: pb::ListNodesResponse,
     pub(super) audit: Vec<pb::AuditEntry>,
+    /// Never answers `list_nodes`.
+    pub(super) is_silent: bool,
     /// Refuses this method with this status.
     pub(super) refuse: Option<(&'static str, Status)>,
 }

@@ -30,7 +30,7 @@ fn a_delta_tells_what_was_removed_and_nothing_twice() {
     published.apply(4, [change(Kind::Team, "a", 4, Some("2"))]);
     assert_eq!(
         ids(&published.delta_since(0).unwrap()),
-        [("a", true), ("k", false)]
+        [("k", false), ("a", true)]
     );
     assert_eq!(ids(&published.delta_since(3).unwrap()), [("a", true)]);
     assert_eq!(ids(&published.delta_since(4).unwrap()), []);

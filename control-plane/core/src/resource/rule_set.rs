@@ -204,7 +204,7 @@ mod tests {
             r#"{"name":"fast","efforts":["low"],"attributes":{"tier":"free"},"models":["m"]}"#;
         let rule: Rule = serde_json::from_str(json).unwrap();
         let again = RuleSet::from_config(vec![rule.to_config()]).unwrap();
-        assert_eq!(again.rules, [rule.clone()]);
+        assert_eq!(again.rules, std::slice::from_ref(&rule));
         assert_eq!(
             serde_json::from_value::<Rule>(serde_json::to_value(&rule).unwrap()).unwrap(),
             rule

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use control_plane_core::nodes::BootId;
 use control_plane_core::published::{Delta, Published};
 use envoy_types::pb::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse,
@@ -17,7 +16,7 @@ use tonic::{Status, Streaming};
 use super::Ads;
 use super::push::Push;
 use super::transcript::{Answer, Answers, Opener, Opening, Violation};
-use crate::fleet::Seat;
+use crate::fleet::{Process, Seat};
 
 // A node that takes longer than this to say who it is, or to take and compile a push, is cut; it
 // comes back and is served from where it stands.
@@ -60,11 +59,11 @@ impl NodeStream {
     }
 
     /// Serves the node until it leaves, breaks the protocol, or the process is to stop.
-    pub(super) async fn serve(mut self, boot_id: BootId) {
+    pub(super) async fn serve(mut self, process: Process) {
         let mut shutdown = self.service.shutdown.clone();
         let responses = self.responses.clone();
         let end = tokio::select! {
-            end = self.follow(boot_id) => end,
+            end = self.follow(process) => end,
             () = shutdown.requested() => {
                 End::Told(Status::unavailable("the control plane is stopping"))
             }
@@ -77,7 +76,7 @@ impl NodeStream {
         }
     }
 
-    async fn follow(&mut self, boot_id: BootId) -> End {
+    async fn follow(&mut self, process: Process) -> End {
         let opening = match timeout(OPENING_TIME, self.open()).await {
             Ok(Ok(opening)) => opening,
             Ok(Err(end)) => return end,
@@ -91,7 +90,7 @@ impl NodeStream {
         let seat = self
             .service
             .fleet
-            .connect(boot_id, &opening.name, &opening.version, version);
+            .connect(process, &opening.name, &opening.version, version);
         tracing::info!(node = %opening.name, version, "node connected");
         let end = self.push_changes(&seat, &mut feed, held).await;
         let reason = match &end {

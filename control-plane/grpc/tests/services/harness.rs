@@ -82,12 +82,9 @@ impl Database {
             Some((base, options)) => (base, format!("?{options}")),
             None => (self.server_url.as_str(), String::new()),
         };
-        let after_scheme = base.find("://").unwrap() + 3;
-        let server = match base[after_scheme..].find('/') {
-            Some(slash) => &base[..after_scheme + slash],
-            None => base,
-        };
-        format!("{server}/{}{options}", self.name)
+        let (scheme, rest) = base.split_once("://").unwrap();
+        let server = rest.split('/').next().unwrap_or_default();
+        format!("{scheme}://{server}/{}{options}", self.name)
     }
 }
 
@@ -273,14 +270,17 @@ impl Replica {
         rules.into_inner().config_version
     }
 
-    /// A team, a key, a provider with its credential, a model, a rule; answers with the version.
+    /// A team, a key, a provider with its credential, a model, a rule; answers with the version,
+    /// which nodes that connect from now on are sent first.
     pub(crate) async fn seed(&self) -> u64 {
         self.create_team("blue").await;
         self.create_key("app", "blue").await;
         self.create_provider("acme").await;
         self.create_credential("acme-main", "acme").await;
         self.create_model("large", "acme").await;
-        self.route_all_to("large").await
+        let version = self.route_all_to("large").await;
+        crate::wait::wait(self, version, 10).await;
+        version
     }
 }
 

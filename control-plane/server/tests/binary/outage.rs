@@ -5,13 +5,19 @@ use std::time::Duration;
 use envoy_types::pb::envoy::config::core::v3::Node;
 use envoy_types::pb::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_client::AggregatedDiscoveryServiceClient;
-use proto::admin::v1::CreateTeamRequest;
+use prost::Message as _;
 use proto::admin::v1::teams_client::TeamsClient;
+use proto::admin::v1::usage_client::UsageClient;
+use proto::admin::v1::{CreateTeamRequest, ListUsageRecordsRequest};
 use proto::metering::v1::metering_client::MeteringClient;
-use proto::metering::v1::{OpenShard, UsageUp, usage_down, usage_up};
+use proto::metering::v1::{
+    Batch, OpenShard, UsageDown, UsageRecord, UsageUp, usage_down, usage_up,
+};
+use tokio::sync::mpsc;
 use tokio_stream::StreamExt as _;
-use tonic::Code;
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
+use tonic::{Code, Status, Streaming};
 
 use crate::postgres::Postgres;
 use crate::process::{ADMIN_TOKEN, NODE_TOKEN, bearer, command_line};
@@ -47,21 +53,55 @@ async fn first_push(channel: Channel) -> Vec<String> {
     }
 }
 
-async fn open_shard(channel: Channel) -> Result<u64, tonic::Status> {
+/// A usage stream with one shard opened, and the sequence that is wanted next.
+async fn open_shard(channel: Channel) -> Result<(UsageStream, u64), Status> {
     let mut metering = MeteringClient::with_interceptor(channel, bearer(NODE_TOKEN));
-    let open = UsageUp {
-        message: Some(usage_up::Message::Open(OpenShard {
-            boot_id: vec![7; 16],
-            node: "gw-1".into(),
-            shard: 0,
-            oldest_kept_seq: 1,
-        })),
+    let (up, requests) = mpsc::channel(10);
+    let open = usage_up::Message::Open(OpenShard {
+        boot_id: BOOT.to_vec(),
+        node: "gw-1".into(),
+        shard: 0,
+        oldest_kept_seq: 1,
+    });
+    let down = metering.usage(ReceiverStream::new(requests)).await?;
+    let mut stream = UsageStream {
+        up,
+        down: down.into_inner(),
     };
-    let requests = tokio_stream::iter([open]).chain(tokio_stream::pending());
-    let mut answers = metering.usage(requests).await?.into_inner();
-    match answers.message().await?.unwrap().message.unwrap() {
-        usage_down::Message::Resume(resume) => Ok(resume.next_seq),
+    match stream.exchange(open).await? {
+        usage_down::Message::Resume(resume) => Ok((stream, resume.next_seq)),
         usage_down::Message::Ack(ack) => panic!("{ack:?}"),
+    }
+}
+
+const BOOT: [u8; 16] = [7; 16];
+
+struct UsageStream {
+    up: mpsc::Sender<UsageUp>,
+    down: Streaming<UsageDown>,
+}
+
+impl UsageStream {
+    async fn exchange(&mut self, up: usage_up::Message) -> Result<usage_down::Message, Status> {
+        let up = UsageUp { message: Some(up) };
+        self.up.send(up).await.unwrap();
+        Ok(self.down.message().await?.unwrap().message.unwrap())
+    }
+
+    /// Delivers the one record of this test.
+    async fn deliver(&mut self) -> Result<usage_down::Message, Status> {
+        let record = UsageRecord {
+            exchange_id: vec![1; 16],
+            admitted_at_us: 1_800_000_000_000_000,
+            ..UsageRecord::default()
+        };
+        self.exchange(usage_up::Message::Batch(Batch {
+            boot_id: BOOT.to_vec(),
+            shard: 0,
+            first_seq: 1,
+            records: vec![record.encode_to_vec()],
+        }))
+        .await
     }
 }
 
@@ -79,10 +119,15 @@ async fn it_stays_ready_and_serves_nodes_while_postgres_is_away() {
         .contains(&"blue".to_owned())
     {}
 
+    let (mut usage, next_seq) = open_shard(channel.clone()).await.unwrap();
+    assert_eq!(next_seq, 1);
+
     postgres.stop();
+    let refused = usage.deliver().await.unwrap_err();
+    assert_eq!(refused.code(), Code::Unavailable);
     let refused = teams.create_team(create("red")).await.unwrap_err();
     assert_eq!(refused.code(), Code::Unavailable);
-    let refused = open_shard(channel.clone()).await.unwrap_err();
+    let refused = open_shard(channel.clone()).await.map(drop).unwrap_err();
     assert_eq!(refused.code(), Code::Unavailable);
     for _ in 0..20 {
         assert_eq!(process.readyz().await, Some(200));
@@ -107,7 +152,18 @@ async fn it_stays_ready_and_serves_nodes_while_postgres_is_away() {
         }
     });
     created.await.expect("it recovers by itself");
-    assert_eq!(open_shard(channel).await.unwrap(), 1);
+    // Nothing was acked, so nothing was kept: the node delivers it again, and it counts once.
+    let (mut usage, next_seq) = open_shard(channel.clone()).await.unwrap();
+    assert_eq!(next_seq, 1);
+    for _ in 0..2 {
+        let usage_down::Message::Ack(ack) = usage.deliver().await.unwrap() else {
+            panic!("no ack");
+        };
+        assert_eq!(ack.through_seq, 1);
+    }
+    let mut reports = UsageClient::with_interceptor(channel, bearer(ADMIN_TOKEN));
+    let listed = reports.list_usage_records(ListUsageRecordsRequest::default());
+    assert_eq!(listed.await.unwrap().into_inner().records.len(), 1);
     assert_eq!(process.readyz().await, Some(200));
 }
 
@@ -127,5 +183,5 @@ async fn started_without_postgres_it_lives_unready_until_postgres_is_there() {
     process.terminate().await;
     let (code, log) = process.end().await;
     assert_eq!(code, Some(0), "{log}");
-    assert!(log.contains("waiting for postgres"), "{log}");
+    assert!(log.contains("connecting to postgres"), "{log}");
 }

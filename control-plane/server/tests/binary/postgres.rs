@@ -87,16 +87,14 @@ async fn execute(url: &str, statement: &str) {
 async fn keep_door(options: PgConnectOptions, port: u16, mut is_open: watch::Receiver<bool>) {
     while is_open.wait_for(|open| *open).await.is_ok() {
         let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
+        let mut until_shut = is_open.clone();
         loop {
             tokio::select! {
                 inside = listener.accept() => {
                     let (inside, _) = inside.unwrap();
                     tokio::spawn(pass(options.clone(), inside, is_open.clone()));
                 }
-                shut = is_open.wait_for(|open| !*open) => {
-                    drop(shut);
-                    break;
-                }
+                _ = until_shut.wait_for(|open| !*open) => break,
             }
         }
     }

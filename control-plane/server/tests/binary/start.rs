@@ -119,6 +119,23 @@ async fn an_open_address_needs_a_certificate() {
 }
 
 #[tokio::test]
+async fn a_certificate_that_is_none_is_said_before_anything_is_tried() {
+    let line = command_line("postgres://127.0.0.1:1/x").await;
+    let cert = file(&line.directory, "cert", "not PEM");
+    let key = file(&line.directory, "key", "sk-test-not-a-key");
+    let line = line
+        .with(format!("--tls-cert-file={cert}"))
+        .with(format!("--tls-key-file={key}"));
+    let (code, log) = line.start().end().await;
+    assert_eq!(code, Some(1));
+    assert!(log.contains("--tls-cert-file"), "{log}");
+    assert!(
+        !log.contains("sk-test") && !log.contains("postgres"),
+        "{log}"
+    );
+}
+
+#[tokio::test]
 async fn a_master_key_is_required_unless_it_is_left_out_on_purpose() {
     let line = command_line("postgres://127.0.0.1:1/x").await;
     let (code, log) = line.without("--master-key-file").start().end().await;

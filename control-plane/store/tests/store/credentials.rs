@@ -24,8 +24,8 @@ fn sealed(id: &str) -> Credential {
     credential(id, "p", CredentialSource::Sealed)
 }
 
-fn canary() -> Option<Secret> {
-    Some(Secret::new(CANARY.into()))
+fn canary() -> Secret {
+    Secret::new(CANARY.into())
 }
 
 #[tokio::test]
@@ -37,7 +37,7 @@ async fn a_sealed_secret_reaches_nodes_and_lies_in_no_row() {
         .await
         .unwrap();
     let created = store
-        .create_credential(&actor(), sealed("main"), canary())
+        .create_credential(&actor(), sealed("main"), Some(canary()))
         .await
         .unwrap();
     assert_eq!(sent(store, "main").await.secret, CANARY);
@@ -73,7 +73,7 @@ async fn an_empty_secret_keeps_the_one_before_and_a_new_one_replaces_it() {
         .await
         .unwrap();
     store
-        .create_credential(&actor(), sealed("main"), canary())
+        .create_credential(&actor(), sealed("main"), Some(canary()))
         .await
         .unwrap();
     let mut heavier = sealed("main");
@@ -182,7 +182,7 @@ async fn master_keys_rotate_and_a_lost_one_stops_only_its_secrets() {
         .unwrap();
     database
         .store
-        .create_credential(&actor(), sealed("old"), canary())
+        .create_credential(&actor(), sealed("old"), Some(canary()))
         .await
         .unwrap();
     let with_keys = |digits: &'static [char]| {
@@ -193,7 +193,7 @@ async fn master_keys_rotate_and_a_lost_one_stops_only_its_secrets() {
     let rotated = with_keys(&['b', 'a']).await;
     assert_eq!(sent(&rotated, "old").await.secret, CANARY);
     rotated
-        .create_credential(&actor(), sealed("new"), canary())
+        .create_credential(&actor(), sealed("new"), Some(canary()))
         .await
         .unwrap();
 
@@ -209,7 +209,7 @@ async fn master_keys_rotate_and_a_lost_one_stops_only_its_secrets() {
         "{told:?}"
     );
     // A new secret heals it.
-    lost.update_credential(&actor(), sealed("old"), canary())
+    lost.update_credential(&actor(), sealed("old"), Some(canary()))
         .await
         .unwrap();
     assert_eq!(sent(&lost, "old").await.secret, CANARY);
@@ -225,7 +225,7 @@ async fn an_envelope_copied_to_another_credential_does_not_open() {
         .await
         .unwrap();
     store
-        .create_credential(&actor(), sealed("a"), canary())
+        .create_credential(&actor(), sealed("a"), Some(canary()))
         .await
         .unwrap();
     store

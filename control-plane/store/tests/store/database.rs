@@ -108,9 +108,9 @@ fn with_database(server: &str, name: &str) -> String {
         Some((start, parameters)) => (start, format!("?{parameters}")),
         None => (server, String::new()),
     };
-    let (_, after_scheme) = start.split_once("://").unwrap();
-    let host_end = after_scheme.find('/').unwrap_or(after_scheme.len());
-    let base = &start[..start.len() - after_scheme.len() + host_end];
+    let (scheme, rest) = start.split_once("://").unwrap();
+    let host = rest.split('/').next().unwrap();
+    let base = format!("{scheme}://{host}");
     let url = format!("{base}/{name}{parameters}");
     url.parse::<PgConnectOptions>().unwrap();
     url

@@ -4,6 +4,12 @@
 //! makes its own. Without it the tests fail.
 
 #![forbid(unsafe_code)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, also in what it shares with others"
+)]
 
 mod audit;
 mod config;

@@ -10,6 +10,7 @@ const INVALID_ARGUMENT: i32 = 3;
 /// A resource that a node does not use as it was sent, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
+    /// What is refused.
     pub resource: ResourceName,
     /// For an operator; holds no secret.
     pub reason: String,

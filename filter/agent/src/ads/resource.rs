@@ -24,7 +24,9 @@ pub enum Resource {
 /// What a resource is called across types; shown as `Kind/name`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ResourceName {
+    /// The type.
     pub kind: Kind,
+    /// The id of the resource, as on the wire.
     pub name: String,
 }
 
@@ -126,6 +128,7 @@ fn message<M: prost::Message + Default>(value: &[u8]) -> Result<M, String> {
 // === impl ResourceName ===
 
 impl ResourceName {
+    /// A name.
     #[must_use]
     pub fn new(kind: Kind, name: impl Into<String>) -> Self {
         Self {

@@ -45,6 +45,7 @@ struct Stream {
 pub struct Outcome {
     /// To be sent, in this order.
     pub requests: Vec<DeltaDiscoveryRequest>,
+    /// To be done then.
     pub step: Step,
 }
 
@@ -62,13 +63,16 @@ pub enum Step {
 /// What has been applied.
 #[derive(Debug, PartialEq)]
 pub enum Applied {
+    /// A push has come to its end.
     Checkpoint {
+        /// What the node runs on from now on.
         checkpoint: Checkpoint,
         /// False if it is the one that was in force already, and nothing was compiled.
         changed: bool,
         /// Everything that is not in use as it was sent.
         refused: Vec<Refused>,
     },
+    /// Changes that did not wait; the checkpoint is the same as before.
     Urgent(Vec<Urgent>),
 }
 

@@ -17,6 +17,7 @@ const FORMAT: u32 = 1;
 /// A config as it stood at its last checkpoint.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
+    /// Every resource in force, and the checkpoint they stand at.
     pub resources: Resources,
     /// True if `resources` holds all that was published at its checkpoint; false if a resource was
     /// refused or credentials were left out.

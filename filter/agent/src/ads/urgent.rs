@@ -7,6 +7,7 @@ use super::{Kind, Resource, ResourceName, Resources, push::Staged, resources::Ed
 /// One resource of the current config that changed at once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Urgent {
+    /// What changed.
     pub resource: ResourceName,
     /// Its form from now on; `None`: it is gone.
     pub form: Option<Resource>,

@@ -21,6 +21,7 @@ pub enum Mode {
 /// The name that every response of a push carries in `system_version_info`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PushName {
+    /// Everything, or what changed.
     pub mode: Mode,
     /// What the node will have when the push has been applied.
     pub checkpoint: Checkpoint,

@@ -118,6 +118,7 @@ impl fmt::Debug for Any {
 // === impl RefusedDetail ===
 
 impl RefusedDetail {
+    /// Of an entry in [`Status::details`] that holds this message.
     pub const TYPE_URL: &'static str = "type.googleapis.com/turnpike.config.v1.RefusedDetail";
 }
 

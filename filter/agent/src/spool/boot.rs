@@ -116,6 +116,7 @@ impl<D: Disk> Boot<D> {
         })
     }
 
+    /// The name of this process.
     #[must_use]
     pub fn id(&self) -> BootId {
         self.id
@@ -137,6 +138,7 @@ impl<D: Disk> Boot<D> {
 // === impl Adopted ===
 
 impl<D: Disk> Adopted<D> {
+    /// The name of the dead process.
     #[must_use]
     pub fn id(&self) -> BootId {
         self.id

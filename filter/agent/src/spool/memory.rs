@@ -27,6 +27,8 @@ pub(crate) struct State {
     pub(crate) now_ms: u64,
     /// Bytes at the end of the file appended to last that a reader does not see yet.
     pub(crate) unseen: usize,
+    /// The next read of this file does not see so many bytes at its end.
+    pub(crate) late: Option<(String, usize)>,
     last_appended: u64,
     pub(crate) appends: u64,
     pub(crate) synced: Vec<String>,
@@ -167,7 +169,12 @@ impl Disk for MemoryDisk {
             return Err(DiskError::Failed("input/output error".to_owned()));
         }
         let fresh = state.names.get(path) == Some(&Some(state.last_appended));
-        let unseen = if fresh { state.unseen } else { 0 };
+        let late = state.late.take_if(|(late, _)| late == path);
+        let unseen = match late {
+            Some((_, bytes)) => bytes,
+            None if fresh => state.unseen,
+            None => 0,
+        };
         let bytes = &state.file(path)?.bytes;
         let seen = &bytes[..bytes.len().saturating_sub(unseen)];
         let rest = seen

@@ -11,13 +11,16 @@ use super::{
 /// How much one read may give. At least one record is given, however long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchLimit {
+    /// On disk, which is 9 bytes a record more than on the wire.
     pub bytes: usize,
+    /// Their number.
     pub records: usize,
 }
 
 /// Sequences that no longer exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
+    /// The first of them.
     pub from: u64,
     /// Inclusive.
     pub to: u64,
@@ -32,6 +35,7 @@ pub enum Read {
         first_seq: u64,
         records: Vec<Vec<u8>>,
     },
+    /// Sequences in whose place there is nothing.
     Gap(Gap),
 }
 
@@ -105,11 +109,13 @@ impl<D: Disk> ShardReader<D> {
         }
     }
 
+    /// The process that wrote the shard.
     #[must_use]
     pub fn boot(&self) -> BootId {
         self.boot
     }
 
+    /// The worker that wrote it.
     #[must_use]
     pub fn shard(&self) -> u32 {
         self.shard

@@ -97,6 +97,27 @@ fn a_frame_that_is_still_being_written_is_waited_for() {
 }
 
 #[test]
+fn a_segment_that_is_finished_while_it_is_read_is_read_to_its_end() {
+    let mut shard = Shard::new(SMALL);
+    shard.append(10);
+    let names = shard.segments();
+    let last_of_first = layout::parse_segment(names[1].rsplit_once('/').unwrap().1)
+        .unwrap()
+        .1
+        - 1;
+    let before = BatchLimit {
+        records: usize::try_from(last_of_first - 1).unwrap(),
+        ..LIMIT
+    };
+    assert_eq!(
+        shard.reader.read(before).unwrap(),
+        Some(records(1..=last_of_first - 1))
+    );
+    shard.disk.state().late = Some((names[0].clone(), 3));
+    assert_eq!(shard.drain(), (last_of_first..=10).collect::<Vec<u64>>());
+}
+
+#[test]
 fn a_reader_may_begin_before_its_writer() {
     let disk = MemoryDisk::default();
     let boot = Boot::create(&disk, BOOT).unwrap();

@@ -30,13 +30,10 @@ pub struct ShardWriter<D: Disk> {
 /// What became of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Appended {
-    Stored {
-        seq: u64,
-    },
+    /// It is in the file.
+    Stored { seq: u64 },
     /// It is counted and its sequence will be told as lost.
-    Lost {
-        seq: u64,
-    },
+    Lost { seq: u64 },
 }
 
 #[derive(Debug)]

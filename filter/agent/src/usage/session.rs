@@ -31,8 +31,11 @@ pub struct Session<D: Disk> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("shard {shard} of boot {boot} cannot be read: {cause}")]
 pub struct Trouble {
+    /// The process that wrote it.
     pub boot: BootId,
+    /// Its worker.
     pub shard: u32,
+    /// What the disk said.
     #[source]
     pub cause: DiskError,
 }
@@ -153,7 +156,8 @@ impl<D: Disk> Session<D> {
         }
     }
 
-    /// True if every shard is resumed, read to its end, and acked: nothing is left to send now.
+    /// True if every shard is resumed and all that was read of it is acked: after
+    /// [`Self::next_up`] gave `None`, nothing is left to send.
     #[must_use]
     pub fn is_drained(&self) -> bool {
         self.lanes.iter().all(|lane| {

@@ -42,7 +42,7 @@ impl HeaderSink for Host {
 }
 
 /// A compiled config and everything that a worker keeps between requests.
-pub struct Script {
+pub(crate) struct Script {
     config: Config,
     authorization: String,
     body: String,
@@ -51,14 +51,14 @@ pub struct Script {
 }
 
 impl Script {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let secrets: Vec<String> = (0..KEYS).map(secret).collect();
         let (config, faults) = compile(&resources(&secrets));
         assert!(faults.is_empty(), "{faults:?}");
         let mut body = r#"{"model":"public-1","messages":[{"role":"user","content":""#.to_owned();
         let end = r#""}],"temperature":0.5,"max_tokens":256}"#;
         while body.len() + end.len() < BODY_BYTES {
-            body.push_str(["words ", "of a ", "prompt "][body.len() % 3]);
+            body.push_str("words ");
         }
         body.push_str(end);
         let answer = format!(
@@ -67,7 +67,10 @@ impl Script {
         );
         Self {
             config: Rc::new(Arc::new(config)),
-            authorization: format!("Bearer {}", secrets[KEYS / 3]),
+            authorization: format!(
+                "Bearer {}",
+                secrets.get(KEYS / 3).cloned().unwrap_or_default()
+            ),
             body,
             answer,
             settled: Settled::default(),
@@ -75,7 +78,7 @@ impl Script {
     }
 
     /// One plain request, answered at once; the tokens it cost.
-    pub fn plain_request(&mut self) -> u64 {
+    pub(crate) fn plain_request(&mut self) -> u64 {
         let mut exchange = self.begin(&self.body);
         let headers: [(&[u8], &[u8]); 7] = [
             (b":status", b"200"),
@@ -98,7 +101,7 @@ impl Script {
     }
 
     /// A stream that is up to its first content; `asks_usage`: nothing is stripped from it.
-    pub fn open_stream(&self, asks_usage: bool) -> Exchange {
+    pub(crate) fn open_stream(&self, asks_usage: bool) -> Exchange {
         let option =
             format!(r#"{{"stream":true,"stream_options":{{"include_usage":{asks_usage}}},"#);
         let body = self.body.replacen('{', &option, 1);
@@ -117,7 +120,7 @@ impl Script {
     }
 
     /// A frame of an open stream, the way it would go.
-    pub fn stream_frame(exchange: &mut Exchange, frame: &[u8], out: &mut Vec<u8>) {
+    pub(crate) fn stream_frame(exchange: &mut Exchange, frame: &[u8], out: &mut Vec<u8>) {
         if exchange.transforms_response() {
             exchange.transform(frame, out, &Host);
         } else {
@@ -125,7 +128,21 @@ impl Script {
         }
     }
 
-    pub fn end(&mut self, mut exchange: Exchange) -> u64 {
+    /// A streamed request of so many events; the tokens it cost.
+    pub(crate) fn stream_request(&mut self, asks_usage: bool, events: usize) -> u64 {
+        let mut exchange = self.open_stream(asks_usage);
+        let mut out = Vec::with_capacity(STREAM_EVENT.len());
+        for _ in 0..events {
+            out.clear();
+            Self::stream_frame(&mut exchange, STREAM_EVENT, &mut out);
+            black_box(&out);
+        }
+        out.clear();
+        exchange.on_response_end(&mut out, &Host);
+        self.end(exchange)
+    }
+
+    pub(crate) fn end(&mut self, mut exchange: Exchange) -> u64 {
         exchange.restore_request_head(&mut Host);
         let end = StreamEnd {
             response_code: 200,
@@ -183,10 +200,10 @@ impl Script {
 }
 
 /// An event of a stream that has content.
-pub const STREAM_EVENT: &[u8] = b"data: {\"id\":\"c-1\",\"object\":\"chat.completion.chunk\",\"created\":1750000000,\"model\":\"upstream-1\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" word\"},\"finish_reason\":null}]}\n\n";
+pub(crate) const STREAM_EVENT: &[u8] = b"data: {\"id\":\"c-1\",\"object\":\"chat.completion.chunk\",\"created\":1750000000,\"model\":\"upstream-1\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" word\"},\"finish_reason\":null}]}\n\n";
 
 fn secret(at: usize) -> String {
-    let entropy = std::array::from_fn(|byte| (at * 31 + byte * 7) as u8);
+    let entropy = std::array::from_fn(|byte| (at * 31 + byte * 7).to_le_bytes()[0]);
     key::mint(&format!("k{at:07}"), &entropy)
 }
 

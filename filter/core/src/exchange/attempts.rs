@@ -58,6 +58,8 @@ impl Exchange {
             hold_bytes: settings.first_token_hold_bytes,
             hold_us: u64::from(settings.first_token_hold_ms) * 1000,
         };
+        // Seldom more than one, and each is large.
+        self.attempts.reserve_exact(1);
         self.attempts.push(Attempt {
             number,
             planned,

@@ -171,10 +171,8 @@ impl Exchange {
 
     /// Retries that the plan may take; 0 for a plan of one attempt.
     pub fn retries(&self) -> u32 {
-        let attempts = self
-            .admitted
+        self.admitted
             .as_ref()
-            .map_or(0, |admitted| admitted.route.plan.len());
-        u32::try_from(attempts.saturating_sub(1)).unwrap_or(u32::MAX)
+            .map_or(0, |admitted| forward::retries(&admitted.route))
     }
 }

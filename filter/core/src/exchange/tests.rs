@@ -4,6 +4,7 @@ mod answers;
 mod attempts;
 mod cases;
 mod ends;
+mod models;
 mod properties;
 mod refusals;
 pub(crate) mod shell;

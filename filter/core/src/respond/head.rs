@@ -3,7 +3,7 @@
 use crate::host::HeaderSink;
 
 /// Headers that describe the provider's account, hops or site rather than the answer.
-const LEAKS: [&str; 33] = [
+const LEAKS: [&str; 34] = [
     "access-control-allow-credentials",
     "access-control-allow-headers",
     "access-control-allow-methods",
@@ -26,6 +26,7 @@ const LEAKS: [&str; 33] = [
     "strict-transport-security",
     "via",
     "www-authenticate",
+    "x-envoy-upstream-service-time",
     "x-powered-by",
     "x-ratelimit-limit",
     "x-ratelimit-limit-requests",
@@ -89,7 +90,10 @@ impl BodyKind {
         let media_type = media_type.trim_ascii();
         if media_type.eq_ignore_ascii_case(b"text/event-stream") {
             Self::EventStream
-        } else if media_type.to_ascii_lowercase().ends_with(b"json") {
+        } else if media_type
+            .last_chunk::<4>()
+            .is_some_and(|end| end.eq_ignore_ascii_case(b"json"))
+        {
             Self::Json
         } else {
             Self::Other

@@ -177,13 +177,14 @@ pub(super) extern "C" fn envoy_dynamic_module_on_bootstrap_extension_timer_fired
     config: Ptr,
     timer: Ptr,
 ) {
-    while_firing(timer, || {
-        // SAFETY: Envoy calls it between the new and destroy hooks of the configuration.
-        unsafe {
-            run(config, "bootstrap.timer_fired", |module, host| {
-                module.on_timer_fired(host, TimerId(timer.addr()));
-            });
-        }
+    // SAFETY: Envoy calls it between the new and destroy hooks of the configuration.
+    let instance = unsafe { config.cast::<BootstrapInstance>().as_ref() };
+    contain("bootstrap.timer_fired", || {
+        let Some(instance) = instance else { return };
+        let id = TimerId(timer.addr());
+        while_firing(timer, || {
+            instance.fire(timer, |module, host| module.on_timer_fired(host, id));
+        });
     });
 }
 

@@ -7,6 +7,7 @@ use super::name::Name;
 use super::strip::{Stripped, stripped, write_without};
 use crate::event_stream::{EventStream, Field, Piece, fields};
 use crate::json::Scanner;
+use crate::provider_error::ProviderError;
 use crate::reading::Reading;
 
 /// Whether the client sees the usage that the provider reports in a stream.
@@ -201,7 +202,7 @@ impl EventReader {
         let is_whole = self.scanner.finish(&mut self.answer);
         let reading = &mut self.answer.reading;
         if is_error && reading.error.is_none() {
-            reading.error = error::parse(data);
+            reading.error = error::parse(data).or_else(|| Some(ProviderError::of_text(data)));
         }
         if is_whole {
             stripped(&self.answer.document)

@@ -28,7 +28,10 @@ pub(super) fn channel(control_plane: &str) -> Result<Channel, AgentError> {
 pub(super) async fn authorization(file: &Path) -> Result<MetadataValue<Ascii>, AgentError> {
     let token = tokio::fs::read_to_string(file)
         .await
-        .map_err(|error| AgentError::Token { file: file.to_owned(), error })?;
+        .map_err(|error| AgentError::Token {
+            file: file.to_owned(),
+            error,
+        })?;
     let mut value: MetadataValue<Ascii> = format!("Bearer {}", token.trim())
         .parse()
         .map_err(|_| AgentError::TokenForm(file.to_owned()))?;

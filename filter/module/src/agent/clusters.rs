@@ -42,7 +42,12 @@ impl ClusterFile {
     /// Writes the file for the first time, so that Envoy finds one when it starts to watch.
     pub(crate) fn create(path: PathBuf, resources: &Resources) -> io::Result<Self> {
         let wanted = clusters(resources);
-        let file = Self { path, wanted, leaving: BTreeMap::new(), written: 0 };
+        let file = Self {
+            path,
+            wanted,
+            leaving: BTreeMap::new(),
+            written: 0,
+        };
         file.write()?;
         Ok(file)
     }
@@ -79,7 +84,8 @@ impl ClusterFile {
         self.leaving.retain(|name, _| !next.contains_key(name));
         for (name, cluster) in before {
             if !next.contains_key(&name) {
-                self.leaving.insert(name, (cluster, now_us.saturating_add(REMOVAL_GRACE_US)));
+                self.leaving
+                    .insert(name, (cluster, now_us.saturating_add(REMOVAL_GRACE_US)));
             }
         }
         self.wanted = next;
@@ -139,12 +145,17 @@ mod tests {
             };
             ((*name).to_owned(), provider)
         });
-        Resources { providers: providers.collect(), ..Resources::default() }
+        Resources {
+            providers: providers.collect(),
+            ..Resources::default()
+        }
     }
 
     fn on_disk(path: &Path) -> Vec<Vec<u8>> {
         let bytes = std::fs::read(path).unwrap();
-        DiscoveryResponse::decode(bytes.as_slice()).unwrap().resources
+        DiscoveryResponse::decode(bytes.as_slice())
+            .unwrap()
+            .resources
     }
 
     #[test]
@@ -168,6 +179,9 @@ mod tests {
         let new = file.update(&resources(&["a", "c"]), 0).unwrap();
         assert_eq!(new.into_iter().collect::<Vec<_>>(), ["turnpike-provider-c"]);
         file.update(&resources(&["a"]), 0).unwrap();
-        assert!(file.update(&resources(&["a", "c"]), 1).unwrap().is_empty(), "it never left");
+        assert!(
+            file.update(&resources(&["a", "c"]), 1).unwrap().is_empty(),
+            "it never left"
+        );
     }
 }

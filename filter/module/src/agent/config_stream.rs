@@ -23,6 +23,8 @@ const MAX_MESSAGE_BYTES: usize = 64 * 1024 * 1024;
 const OUTBOX: usize = 64;
 /// How long a config waits for Envoy to take up its new clusters.
 const CLUSTERS_DEADLINE: Duration = Duration::from_secs(2);
+/// How long a starting Envoy takes to see a renamed file, with room to spare.
+const UNANNOUNCED_LAG: Duration = Duration::from_millis(50);
 /// Workers learn of a cluster up to some milliseconds after the main thread announced it.
 const WORKERS_LAG: Duration = Duration::from_millis(10);
 
@@ -39,11 +41,17 @@ impl ConfigStream<'_> {
         let mut attempt = 0;
         loop {
             let ended = self.serve().await;
-            attempt = if self.session.in_sync() { 0 } else { attempt + 1 };
+            attempt = if self.session.in_sync() {
+                0
+            } else {
+                attempt + 1
+            };
             self.session.disconnected();
             published::note_disconnected(self.agent.max_stale_us.get());
             let wait_ms = backoff_ms(attempt, u64::from_ne_bytes(entropy::system()));
-            log::warn(&format!("config stream ended, again in {wait_ms} ms: {ended}"));
+            log::warn(&format!(
+                "config stream ended, again in {wait_ms} ms: {ended}"
+            ));
             tokio::time::sleep(Duration::from_millis(wait_ms)).await;
         }
     }
@@ -91,9 +99,14 @@ impl ConfigStream<'_> {
         let mut request = Request::new(ReceiverStream::new(requests));
         let token = channel::authorization(&self.agent.settings.node_token_file).await?;
         request.metadata_mut().insert("authorization", token);
+        if let Ok(boot) = self.agent.boot.to_string().parse() {
+            request.metadata_mut().insert("x-turnpike-boot-id", boot);
+        }
         let mut grpc =
             Grpc::new(self.agent.channel.clone()).max_decoding_message_size(MAX_MESSAGE_BYTES);
-        grpc.ready().await.map_err(|error| AgentError::Unreachable(error.to_string()))?;
+        grpc.ready()
+            .await
+            .map_err(|error| AgentError::Unreachable(error.to_string()))?;
         let codec = tonic_prost::ProstCodec::default();
         let path = PathAndQuery::from_static(METHOD_PATH);
         Ok(grpc.streaming(request, path, codec).await?.into_inner())
@@ -130,7 +143,10 @@ impl ConfigStream<'_> {
         }
         let refused: Vec<Refused> = faults.iter().map(refused).collect();
         for refused in &refused {
-            log::warn(&format!("config refused: {}: {}", refused.resource, refused.reason));
+            log::warn(&format!(
+                "config refused: {}: {}",
+                refused.resource, refused.reason
+            ));
         }
         (None, self.session.reject(&refused))
     }
@@ -138,8 +154,12 @@ impl ConfigStream<'_> {
     /// New clusters first, then the config that names them, then the disk.
     async fn apply(&mut self, applied: &Applied, compiled: Option<Compiled>) {
         if let Some(compiled) = compiled {
-            self.agent.max_stale_us.set(u64::from(compiled.settings().max_stale_s) * 1_000_000);
-            let new = self.clusters.update(self.session.current(), clock::mono_us());
+            self.agent
+                .max_stale_us
+                .set(u64::from(compiled.settings().max_stale_s) * 1_000_000);
+            let new = self
+                .clusters
+                .update(self.session.current(), clock::mono_us());
             match new {
                 Ok(new) if new.is_empty() => {}
                 Ok(new) => self.wait_for_clusters(&new).await,
@@ -159,8 +179,16 @@ impl ConfigStream<'_> {
 
     async fn wait_for_clusters(&self, new: &std::collections::BTreeSet<String>) {
         let mut known = self.agent.known_clusters.clone();
-        let arrived = known.wait_for(|known| new.is_subset(known));
-        if tokio::time::timeout(CLUSTERS_DEADLINE, arrived).await.is_err() {
+        if !known.borrow().announced {
+            // What Envoy reads before it is initialized it never announces.
+            tokio::time::sleep(UNANNOUNCED_LAG).await;
+            return;
+        }
+        let arrived = known.wait_for(|known| new.is_subset(&known.names));
+        if tokio::time::timeout(CLUSTERS_DEADLINE, arrived)
+            .await
+            .is_err()
+        {
             log::warn("Envoy has not taken up every new cluster yet; their targets are skipped");
             return;
         }

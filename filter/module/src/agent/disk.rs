@@ -35,7 +35,10 @@ fn fault(path: &str) -> impl FnOnce(io::Error) -> DiskError {
 
 fn entry(entry: &fs::DirEntry) -> io::Result<Entry> {
     let metadata = entry.metadata()?;
-    let modified = metadata.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let modified = metadata
+        .modified()?
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     Ok(Entry {
         name: entry.file_name().to_string_lossy().into_owned(),
         bytes: metadata.len(),
@@ -70,7 +73,10 @@ impl Disk for StateDir {
         options.create(true).truncate(true).write(true);
         let file = options.open(self.path(path)).map_err(fault(path))?;
         drop(file);
-        OpenOptions::new().append(true).open(self.path(path)).map_err(fault(path))
+        OpenOptions::new()
+            .append(true)
+            .open(self.path(path))
+            .map_err(fault(path))
     }
 
     fn append(&self, file: &mut File, bytes: &[u8]) -> Result<(), DiskError> {
@@ -97,7 +103,10 @@ impl Disk for StateDir {
     }
 
     fn truncate(&self, path: &str, bytes: u64) -> Result<(), DiskError> {
-        let file = OpenOptions::new().write(true).open(self.path(path)).map_err(fault(path))?;
+        let file = OpenOptions::new()
+            .write(true)
+            .open(self.path(path))
+            .map_err(fault(path))?;
         file.set_len(bytes).map_err(fault(path))
     }
 
@@ -107,12 +116,18 @@ impl Disk for StateDir {
 
     fn remove(&self, path: &str) -> Result<(), DiskError> {
         let full = self.path(path);
-        let removed = if full.is_dir() { fs::remove_dir(&full) } else { fs::remove_file(&full) };
+        let removed = if full.is_dir() {
+            fs::remove_dir(&full)
+        } else {
+            fs::remove_file(&full)
+        };
         removed.map_err(fault(path))
     }
 
     fn sync(&self, path: &str) -> Result<(), DiskError> {
-        File::open(self.path(path)).and_then(|file| file.sync_data()).map_err(fault(path))
+        File::open(self.path(path))
+            .and_then(|file| file.sync_data())
+            .map_err(fault(path))
     }
 
     fn lock(&self, path: &str) -> Result<Option<File>, DiskError> {
@@ -140,7 +155,10 @@ mod tests {
         assert!(disk.lock("lock").unwrap().is_none());
         drop(held);
         assert!(disk.lock("lock").unwrap().is_some());
-        assert!(matches!(disk.lock("gone/lock"), Err(DiskError::NotFound(_))));
+        assert!(matches!(
+            disk.lock("gone/lock"),
+            Err(DiskError::NotFound(_))
+        ));
     }
 
     #[test]

@@ -43,7 +43,10 @@ pub(crate) enum SnapshotFileError {
 
 impl SnapshotFile {
     pub(crate) fn new(path: PathBuf, key_file: Option<&Path>) -> Result<Self, SnapshotFileError> {
-        let cipher = key_file.map(read_key).transpose()?.map(|key| Aes256Gcm::new(&key.into()));
+        let cipher = key_file
+            .map(read_key)
+            .transpose()?
+            .map(|key| Aes256Gcm::new(&key.into()));
         Ok(Self { path, cipher })
     }
 
@@ -54,12 +57,19 @@ impl SnapshotFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        let Some(cipher) = &self.cipher else { return Ok(Some(Snapshot::decode(&bytes)?)) };
-        let (nonce, sealed) =
-            bytes.split_first_chunk::<NONCE_BYTES>().ok_or(SnapshotFileError::Sealed)?;
-        let payload = Payload { msg: sealed, aad: ASSOCIATED };
-        let plain =
-            cipher.decrypt(nonce.into(), payload).map_err(|_| SnapshotFileError::Sealed)?;
+        let Some(cipher) = &self.cipher else {
+            return Ok(Some(Snapshot::decode(&bytes)?));
+        };
+        let (nonce, sealed) = bytes
+            .split_first_chunk::<NONCE_BYTES>()
+            .ok_or(SnapshotFileError::Sealed)?;
+        let payload = Payload {
+            msg: sealed,
+            aad: ASSOCIATED,
+        };
+        let plain = cipher
+            .decrypt(nonce.into(), payload)
+            .map_err(|_| SnapshotFileError::Sealed)?;
         Ok(Some(Snapshot::decode(&plain)?))
     }
 
@@ -69,7 +79,10 @@ impl SnapshotFile {
             None => snapshot.without_credentials().encode(),
             Some(cipher) => {
                 let nonce: [u8; NONCE_BYTES] = entropy::system();
-                let payload = Payload { msg: &snapshot.encode(), aad: ASSOCIATED };
+                let payload = Payload {
+                    msg: &snapshot.encode(),
+                    aad: ASSOCIATED,
+                };
                 let sealed = cipher
                     .encrypt((&nonce).into(), payload)
                     .map_err(|_| SnapshotFileError::Sealed)?;
@@ -86,14 +99,23 @@ impl SnapshotFile {
 fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     use std::{io::Write as _, os::unix::fs::OpenOptionsExt as _};
     let mut options = std::fs::OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    let mut file = options
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)?;
     file.write_all(bytes)
 }
 
 fn read_key(file: &Path) -> Result<[u8; 32], SnapshotFileError> {
-    let bytes = std::fs::read(file)
-        .map_err(|error| SnapshotFileError::KeyFile { file: file.to_owned(), error })?;
-    let key = <[u8; 32]>::try_from(bytes.as_slice()).ok().or_else(|| from_hex(&bytes));
+    let bytes = std::fs::read(file).map_err(|error| SnapshotFileError::KeyFile {
+        file: file.to_owned(),
+        error,
+    })?;
+    let key = <[u8; 32]>::try_from(bytes.as_slice())
+        .ok()
+        .or_else(|| from_hex(&bytes));
     key.ok_or_else(|| SnapshotFileError::KeyForm(file.to_owned()))
 }
 
@@ -123,8 +145,14 @@ mod tests {
             ..Credential::default()
         };
         let credentials = [("c".to_owned(), credential)].into_iter().collect();
-        let resources = Resources { credentials, ..Resources::default() };
-        Snapshot { resources, checkpoint: None, whole: true }
+        let resources = Resources {
+            credentials,
+            ..Resources::default()
+        };
+        Snapshot {
+            resources,
+            whole: true,
+        }
     }
 
     #[test]
@@ -150,6 +178,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = SnapshotFile::new(folder.path().join("snapshot.bin"), None).unwrap();
         file.store(snapshot()).unwrap();
-        assert!(file.load().unwrap().unwrap().resources.credentials.is_empty());
+        assert!(
+            file.load()
+                .unwrap()
+                .unwrap()
+                .resources
+                .credentials
+                .is_empty()
+        );
     }
 }

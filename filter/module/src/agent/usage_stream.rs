@@ -45,7 +45,12 @@ impl<'a> UsageStream<'a> {
         for shard in 0..shards {
             session.add(node.reader(shard));
         }
-        Self { agent, node, session, cared: None }
+        Self {
+            agent,
+            node,
+            session,
+            cared: None,
+        }
     }
 
     /// Keeps a stream open for ever.
@@ -55,14 +60,18 @@ impl<'a> UsageStream<'a> {
             let (progressed, ended) = self.serve().await;
             attempt = if progressed { 0 } else { attempt + 1 };
             let wait_ms = backoff_ms(attempt, u64::from_ne_bytes(entropy::system()));
-            log::info(&format!("usage stream ended, again in {wait_ms} ms: {ended}"));
+            log::info(&format!(
+                "usage stream ended, again in {wait_ms} ms: {ended}"
+            ));
             tokio::time::sleep(Duration::from_millis(wait_ms)).await;
         }
     }
 
     /// Sends what is in the spool, over a stream of its own.
     pub(super) async fn flush(&mut self) {
-        let Ok(mut open) = self.open().await else { return };
+        let Ok(mut open) = self.open().await else {
+            return;
+        };
         loop {
             if self.pump(&open.outbox).await.is_err() || self.session.is_drained() {
                 return;
@@ -143,10 +152,18 @@ impl<'a> UsageStream<'a> {
 
     fn adopt(&mut self) -> Result<(), filter_agent::spool::BootError> {
         let own = self.node.boot_id();
-        for boot in boots(&self.node.disk)?.into_iter().filter(|boot| *boot != own) {
-            if let Some(adopted) = adopt(&self.node.disk, boot)? {
-                log::info(&format!("adopted the spool of boot {boot}"));
-                self.session.adopt(adopted);
+        for boot in boots(&self.node.disk)?
+            .into_iter()
+            .filter(|boot| *boot != own)
+        {
+            match adopt(&self.node.disk, boot) {
+                Ok(Some(adopted)) => {
+                    log::info(&format!("adopted the spool of boot {boot}"));
+                    self.session.adopt(adopted);
+                }
+                Ok(None) => {}
+                // One that cannot be read must not keep the others from the ledger.
+                Err(error) => log::error(&format!("spool of boot {boot}: {error}")),
             }
         }
         Ok(())

@@ -54,6 +54,54 @@ fn a_new_stream_opens_everything_again_and_repeats_what_was_not_acked() {
 }
 
 #[test]
+fn what_was_on_its_way_on_a_lost_stream_takes_no_room_on_the_next() {
+    let (_disk, _boot, mut session, mut writers) = node(2);
+    session.window = Window {
+        messages: 1,
+        ..Window::default()
+    };
+    write(&mut writers[0], 1);
+    session.connected();
+    session.sent();
+    session.on_down(resume(BOOT, 0, 1));
+    assert_eq!(session.sent(), ["batch b0/0 1..=1"]);
+    session.connected();
+    session.sent();
+    write(&mut writers[1], 1);
+    session.on_down(resume(BOOT, 1, 1));
+    assert_eq!(session.sent(), ["batch b0/1 1..=1"]);
+}
+
+#[test]
+fn an_ack_of_an_earlier_stream_is_no_reason_to_remove_anything() {
+    let (disk, _boot, mut session, _writers) = node(0);
+    let dead = Boot::create(&disk, DEAD).unwrap();
+    write(&mut dead.writer(0, 100), 9);
+    drop(dead);
+    session.adopt(adopt(&disk, DEAD).unwrap().unwrap());
+    session.connected();
+    session.sent();
+    session.on_down(resume(DEAD, 0, 10));
+    session.connected();
+    session
+        .prune(
+            Retention {
+                bytes: 0,
+                age_ms: 0,
+            },
+            1,
+        )
+        .unwrap();
+    session.sent();
+    session.on_down(resume(DEAD, 0, 1));
+    assert_eq!(
+        session.sent()[0],
+        "batch de/0 1..=2",
+        "the ledger was restored in between"
+    );
+}
+
+#[test]
 fn a_resume_in_mid_stream_rewinds() {
     let (_disk, _boot, mut session, mut writers) = node(1);
     session.connected();

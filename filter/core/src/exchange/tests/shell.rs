@@ -344,7 +344,7 @@ impl Run<'_> {
                 }
             }
         }
-        unreachable!("the last attempt has a fate")
+        panic!("the last attempt has a fate")
     }
 
     fn play(&mut self, exchange: &mut Exchange, play: Play, may_retry: bool) -> Fate {
@@ -394,7 +394,7 @@ impl Run<'_> {
     ) -> Fate {
         let clock = &self.shell.clock;
         let status = status.to_string();
-        let mut head = Headers::from([(":status".to_owned(), status.clone())]);
+        let mut head = Headers::from([(":status".to_owned(), status)]);
         head.extend(headers.iter().map(|(n, v)| ((*n).to_owned(), v.clone())));
         let pairs: Vec<_> = head
             .iter()

@@ -56,6 +56,7 @@ impl Bootstrap for Probe {
         assert!(event_id != 13, "an unlucky event");
     }
     fn on_timer_fired(&mut self, _: &mut dyn BootstrapHost, timer: TimerId) {
+        assert!(self.wish != "panic in timer");
         assert_eq!(self.timer.take().map(|own| own.id()), Some(timer));
         self.scheduler.commit(9);
     }
@@ -184,5 +185,14 @@ fn cluster_names_reach_the_extension() {
     envoy_dynamic_module_on_bootstrap_extension_cluster_add_or_update(STREAM, extension, name);
     envoy_dynamic_module_on_bootstrap_extension_cluster_removal(STREAM, extension, name);
     assert_eq!(calls(), Vec::<String>::new());
+    destroy(extension);
+}
+
+#[test]
+fn a_timer_whose_hook_panics_fires_again_after_a_second() {
+    let extension = extension("panic in timer");
+    let raw = std::ptr::without_provenance_mut(0x20);
+    envoy_dynamic_module_on_bootstrap_extension_timer_fired(STREAM, extension, raw);
+    assert_eq!(calls().last().unwrap(), "commit 1000", "enabled again");
     destroy(extension);
 }

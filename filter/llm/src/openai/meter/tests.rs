@@ -76,6 +76,8 @@ fn an_error_event_is_kept_whatever_its_form() {
     assert_eq!(in_data.error.unwrap().code, "529");
     let by_name = read("event: error\ndata: {\"message\":\"overloaded\",\"type\":\"x\"}\n\n");
     assert_eq!(by_name.error.unwrap().message, "overloaded");
+    let bare = read("event: error\ndata: overloaded\n\n");
+    assert_eq!(bare.error.unwrap().message, "overloaded");
     let first = read("data: {\"error\":\"first\"}\n\ndata: {\"error\":\"second\"}\n\n");
     assert_eq!(first.error.unwrap().message, "first");
 }

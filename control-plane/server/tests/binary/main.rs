@@ -2,11 +2,11 @@
 //!
 //! Needs `TURNPIKE_TEST_DATABASE_URL`, the URL of a superuser; each test makes its own database.
 
-#[path = "binary/outage.rs"]
+#[cfg(test)]
 mod outage;
-#[path = "binary/postgres.rs"]
+#[cfg(test)]
 mod postgres;
-#[path = "binary/process.rs"]
+#[cfg(test)]
 mod process;
-#[path = "binary/start.rs"]
+#[cfg(test)]
 mod start;

@@ -2,15 +2,17 @@
 //!
 //! Needs `TURNPIKE_TEST_DATABASE_URL`, the URL of a superuser; each test makes its own database.
 
-#[path = "services/admin.rs"]
+#[cfg(test)]
 mod admin;
-#[path = "services/ads.rs"]
+#[cfg(test)]
 mod ads;
-#[path = "services/harness.rs"]
+#[cfg(test)]
 mod harness;
-#[path = "services/metering.rs"]
+#[cfg(test)]
 mod metering;
-#[path = "services/node.rs"]
+#[cfg(test)]
 mod node;
-#[path = "services/wait.rs"]
+#[cfg(test)]
+mod session;
+#[cfg(test)]
 mod wait;
