@@ -207,7 +207,7 @@ async fn send(
 }
 
 fn refused(fault: &Fault) -> Refused {
-    let kind = Kind::from_type_url(&fault.kind.type_url()).unwrap_or(Kind::Settings);
+    let kind = Kind::from(fault.kind);
     Refused {
         resource: ResourceName::new(kind, fault.name.clone()),
         reason: if fault.place.is_empty() {
