@@ -3,3 +3,8 @@
 #![forbid(unsafe_code)]
 
 mod answers;
+mod cases;
+mod counted;
+mod keys;
+mod refusals;
+mod retries;

@@ -233,6 +233,8 @@ fn base_config(provider_port: u16) -> String {
         "\
 kind: Team
 id: demo
+spec:
+  displayName: Demo
 ---
 kind: Provider
 id: demo
