@@ -109,7 +109,7 @@ impl DownstreamFilter for Downstream {
     fn on_response_headers(
         &mut self,
         host: &mut dyn DownstreamHost,
-        _end_of_stream: bool,
+        end_of_stream: bool,
     ) -> HeadersStatus {
         let Some(handle) = self.handle else {
             return HeadersStatus::Continue;
@@ -125,7 +125,10 @@ impl DownstreamFilter for Downstream {
             });
         });
         if let Some(reply) = &self.replacement {
-            let length = reply.body.len().to_string();
+            // A reply of Envoy's without a body has no place for ours: only its head is replaced,
+            // and its length must say so, or the client waits for bytes that never come.
+            let body_len = if end_of_stream { 0 } else { reply.body.len() };
+            let length = body_len.to_string();
             host.set_header(
                 HeaderMap::Response,
                 ":status",
