@@ -11,6 +11,7 @@ mod answers;
 mod cases;
 mod counted;
 mod keys;
+mod outage;
 mod panics;
 mod refusals;
 mod retries;

@@ -47,6 +47,24 @@ fn a_failed_target_is_followed_by_the_next_in_one_record() {
 }
 
 #[test]
+fn a_plan_without_a_live_target_ends_at_the_stop_with_our_own_error() {
+    let stack = Stack::start(&Options::default());
+    let key = stack.key("stop");
+    stack.apply(
+        "kind: Provider\nid: gone\nspec:\n  baseUrl: http://nothing.invalid/v1\n  credentialPlace: none\n---\n\
+         kind: Model\nid: gone\nspec:\n  targets:\n  - provider: gone\n  - provider: gone\n    upstreamModel: other\n",
+    );
+    let body = json!({"model": "gone", "messages": [{"role": "user", "content": "Hello"}]});
+    let answer = Request::chat(&key, &body)
+        .send(stack.port())
+        .expect("an answer");
+    assert_eq!(answer.status, 503, "{}", answer.text());
+    assert_eq!(answer.error_code(), "vendors_unavailable");
+    assert!(answer.header("retry-after").is_some());
+    assert!(stack.served().is_empty());
+}
+
+#[test]
 fn when_every_target_fails_the_client_gets_the_last_error() {
     let stack = Stack::start(&Options::default());
     let key = stack.key("all-fail");

@@ -187,19 +187,21 @@ impl Stack {
 
     /// The one record with this request id; within 5 s, as the docs promise.
     pub fn record(&self, request_id: &str) -> Stored {
-        wait::until(
-            Duration::from_secs(5),
-            &format!("a record of {request_id}"),
-            || {
-                let mut found: Vec<Stored> = self
-                    .records()
-                    .into_iter()
-                    .filter(|stored| stored.record.request_id == request_id)
-                    .collect();
-                assert!(found.len() <= 1, "{} records of {request_id}", found.len());
-                found.pop()
-            },
-        )
+        self.record_within(Duration::from_secs(5), request_id)
+    }
+
+    /// As [`record`](Self::record), with more patience: after an outage nodes come back in their
+    /// own time.
+    pub fn record_within(&self, deadline: Duration, request_id: &str) -> Stored {
+        wait::until(deadline, &format!("a record of {request_id}"), || {
+            let mut found: Vec<Stored> = self
+                .records()
+                .into_iter()
+                .filter(|stored| stored.record.request_id == request_id)
+                .collect();
+            assert!(found.len() <= 1, "{} records of {request_id}", found.len());
+            found.pop()
+        })
     }
 }
 
