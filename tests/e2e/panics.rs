@@ -85,6 +85,9 @@ fn a_panic_in_a_hook_costs_one_request_and_not_the_process() {
         assert_eq!(next.status, 200, "after a panic in {hook}: {}", next.text());
         assert!(next.complete, "after a panic in {hook}");
     }
+    for served in stack.served() {
+        stack.record(&served.request_id);
+    }
     let reached = seen.len() - NOT_REACHED.len();
     assert_eq!(panics(&log), reached, "{seen:#?}");
     let alive = fs::exists(format!("/proc/{}", envoy.process.pid())).expect("a look at /proc");

@@ -57,13 +57,10 @@ impl DownstreamFilter for Downstream {
         self.handle = exchanges::open(Box::new(exchange));
         worker::note_open_count();
         match step {
-            Step::NeedBody { limit_bytes } if end_of_stream => {
-                let _ = limit_bytes;
-                match self.decide(host, &[]) {
-                    BodyStatus::Continue => HeadersStatus::Continue,
-                    _ => HeadersStatus::StopIteration,
-                }
-            }
+            Step::NeedBody { .. } if end_of_stream => match self.decide(host, &[]) {
+                BodyStatus::Continue => HeadersStatus::Continue,
+                _ => HeadersStatus::StopIteration,
+            },
             Step::NeedBody { limit_bytes } => {
                 let wanted = limit_bytes.saturating_add(BUFFER_SLACK_BYTES);
                 if host.buffer_limit() < wanted {
@@ -201,6 +198,22 @@ impl DownstreamFilter for Downstream {
     }
 }
 
+impl Drop for Downstream {
+    /// Settles what `on_stream_complete` did not: after a panic that hook is left out.
+    fn drop(&mut self) {
+        let Some(mut exchange) = self.handle.take().and_then(exchanges::close) else {
+            return;
+        };
+        let end = StreamEnd {
+            response_code: 0,
+            details: b"",
+            flags: 0,
+            shutdown: worker::is_shutting_down(),
+        };
+        worker::settle(&mut exchange, &end);
+    }
+}
+
 impl Downstream {
     /// Counts what is held so far and holds more of it, up to the caps.
     fn hold_body(&mut self, host: &mut dyn DownstreamHost) -> BodyStatus {
@@ -218,14 +231,6 @@ impl Downstream {
 
     fn decide_whole_body(&mut self, host: &mut dyn DownstreamHost) -> BodyStatus {
         let mut whole = Vec::new();
-        {
-            let received = host.body(Body::ReceivedRequest);
-            let held_back = host.body_size(Body::BufferedRequest) > 0;
-            if !held_back && received.len() == 1 {
-                // The usual case needs no copy of the bytes, but `decide` borrows the host.
-                whole.reserve_exact(received.byte_len());
-            }
-        }
         host.copy_request_body(&mut whole);
         match self.count_body(whole.len()) {
             None => self.decide(host, &whole),
