@@ -11,12 +11,13 @@ use prost::Message as _;
 
 use crate::layout::{root, target};
 
-const FILES: [&str; 5] = [
+const FILES: [&str; 6] = [
     "turnpike/config/v1/config.proto",
     "turnpike/metering/v1/metering.proto",
     "turnpike/admin/v1/tenant.proto",
     "turnpike/admin/v1/routing.proto",
     "turnpike/admin/v1/operate.proto",
+    "turnpike/admin/v1/limit.proto",
 ];
 
 /// Generates into `proto/src/generated`.

@@ -3803,14 +3803,80 @@ pub struct UsageRow {
     /// Nano-USD over everything that has a price.
     #[prost(uint64, tag = "14")]
     pub cost_nusd: u64,
-    /// Billed attempts with tokens whose price is unknown; not in cost_nusd.
+    /// Billed attempts with tokens whose price is unknown; not in cost_nusd. Those that a correction
+    /// found a price for are not counted.
     #[prost(uint64, tag = "15")]
     pub unpriced_attempts: u64,
+    /// Nano-USD that corrections add to cost_nusd; negative: they take off.
+    #[prost(int64, tag = "16")]
+    pub correction_nusd: i64,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct QueryUsageResponse {
     #[prost(message, repeated, tag = "1")]
     pub rows: ::prost::alloc::vec::Vec<UsageRow>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RepriceUsageRequest {
+    /// From this moment, rounded down to its slot. Required.
+    #[prost(message, optional, tag = "1")]
+    pub start_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Before this moment, rounded up to a slot. Absent: now.
+    #[prost(message, optional, tag = "2")]
+    pub end_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// `models/{model}`, `providers/{provider}`; empty: no filter.
+    #[prost(string, tag = "3")]
+    pub model: ::prost::alloc::string::String,
+    #[prost(string, tag = "4")]
+    pub provider: ::prost::alloc::string::String,
+    /// For the audit log, 1-256 bytes.
+    #[prost(string, tag = "5")]
+    pub reason: ::prost::alloc::string::String,
+    /// Computes the same and enters nothing.
+    #[prost(bool, tag = "6")]
+    pub dry_run: bool,
+    /// Chosen by the caller, at most 64 bytes: repeated with the same request it changes nothing and
+    /// gets the first answer. Empty: none.
+    #[prost(string, tag = "7")]
+    pub request_id: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RepriceUsageResponse {
+    /// Version of the price book that was used.
+    #[prost(uint64, tag = "1")]
+    pub price_version: u64,
+    /// Attempts with tokens that were looked at, and those of them that were left as they are: their
+    /// price is still unknown, or their records are gone and their sums do not tell it.
+    #[prost(uint64, tag = "2")]
+    pub attempts: u64,
+    #[prost(uint64, tag = "3")]
+    pub skipped_attempts: u64,
+    /// Nano-USD of what was looked at, earlier corrections included, before and after.
+    #[prost(int64, tag = "4")]
+    pub from_nusd: i64,
+    #[prost(int64, tag = "5")]
+    pub to_nusd: i64,
+    /// Corrections that were entered, or would be.
+    #[prost(uint64, tag = "6")]
+    pub entries: u64,
+    /// The difference by target, largest first, at most 100.
+    #[prost(message, repeated, tag = "7")]
+    pub targets: ::prost::alloc::vec::Vec<RepricedTarget>,
+    /// The request id was used before: this is what was answered then.
+    #[prost(bool, tag = "8")]
+    pub repeated_request: bool,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RepricedTarget {
+    #[prost(string, tag = "1")]
+    pub provider: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub upstream_model: ::prost::alloc::string::String,
+    /// Attempts that had no known price and have one now.
+    #[prost(int64, tag = "3")]
+    pub priced_attempts: i64,
+    #[prost(int64, tag = "4")]
+    pub correction_nusd: i64,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListUsageRecordsRequest {
@@ -4846,6 +4912,32 @@ pub mod usage_client {
                 .insert(GrpcMethod::new("turnpike.admin.v1.Usage", "ListUsageRecords"));
             self.inner.unary(req, path, codec).await
         }
+        /// Computes what attempts cost by the current price book, and enters the differences as
+        /// corrections, all or none. Records, roll-ups and limits stay as they are.
+        pub async fn reprice_usage(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RepriceUsageRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RepriceUsageResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/turnpike.admin.v1.Usage/RepriceUsage",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("turnpike.admin.v1.Usage", "RepriceUsage"));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -4876,6 +4968,15 @@ pub mod usage_server {
             request: tonic::Request<super::ListUsageRecordsRequest>,
         ) -> std::result::Result<
             tonic::Response<super::ListUsageRecordsResponse>,
+            tonic::Status,
+        >;
+        /// Computes what attempts cost by the current price book, and enters the differences as
+        /// corrections, all or none. Records, roll-ups and limits stay as they are.
+        async fn reprice_usage(
+            &self,
+            request: tonic::Request<super::RepriceUsageRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RepriceUsageResponse>,
             tonic::Status,
         >;
     }
@@ -5028,6 +5129,51 @@ pub mod usage_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ListUsageRecordsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/turnpike.admin.v1.Usage/RepriceUsage" => {
+                    #[allow(non_camel_case_types)]
+                    struct RepriceUsageSvc<T: Usage>(pub Arc<T>);
+                    impl<
+                        T: Usage,
+                    > tonic::server::UnaryService<super::RepriceUsageRequest>
+                    for RepriceUsageSvc<T> {
+                        type Response = super::RepriceUsageResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::RepriceUsageRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Usage>::reprice_usage(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RepriceUsageSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -5516,6 +5662,859 @@ pub mod config_server {
     /// Generated gRPC service name
     pub const SERVICE_NAME: &str = "turnpike.admin.v1.Config";
     impl<T> tonic::server::NamedService for ConfigServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Limit {
+    /// `limits/{limit}`. Set by the server.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// `id` is ignored; `subject_id` is the bare id.
+    #[prost(message, optional, tag = "2")]
+    pub values: ::core::option::Option<super::super::config::v1::Limit>,
+    #[prost(string, tag = "3")]
+    pub display_name: ::prost::alloc::string::String,
+    /// Output only.
+    #[prost(message, optional, tag = "4")]
+    pub create_time: ::core::option::Option<::prost_types::Timestamp>,
+    #[prost(message, optional, tag = "5")]
+    pub update_time: ::core::option::Option<::prost_types::Timestamp>,
+    #[prost(uint64, tag = "6")]
+    pub config_version: u64,
+    #[prost(string, tag = "7")]
+    pub etag: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CreateLimitRequest {
+    #[prost(string, tag = "1")]
+    pub limit_id: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "2")]
+    pub limit: ::core::option::Option<Limit>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetLimitRequest {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListLimitsRequest {
+    #[prost(int32, tag = "1")]
+    pub page_size: i32,
+    #[prost(string, tag = "2")]
+    pub page_token: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListLimitsResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub limits: ::prost::alloc::vec::Vec<Limit>,
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UpdateLimitRequest {
+    #[prost(message, optional, tag = "1")]
+    pub limit: ::core::option::Option<Limit>,
+    #[prost(message, optional, tag = "2")]
+    pub update_mask: ::core::option::Option<::prost_types::FieldMask>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteLimitRequest {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteLimitResponse {
+    #[prost(uint64, tag = "1")]
+    pub config_version: u64,
+}
+/// One limit's account for one subject in one window. All counts are in the limit's unit.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Bucket {
+    /// `limits/{limit}`.
+    #[prost(string, tag = "1")]
+    pub limit: ::prost::alloc::string::String,
+    /// Empty for everything; else team or key id, or `<team>/<user>`.
+    #[prost(string, tag = "2")]
+    pub subject: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "3")]
+    pub window_start_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// When it is full again. Absent: never, or a rate or in-flight.
+    #[prost(message, optional, tag = "4")]
+    pub reset_time: ::core::option::Option<::prost_types::Timestamp>,
+    #[prost(int64, tag = "5")]
+    pub amount: i64,
+    /// Charged by records and corrections.
+    #[prost(int64, tag = "6")]
+    pub settled: i64,
+    /// Lent to live nodes and not yet used or returned.
+    #[prost(int64, tag = "7")]
+    pub held: i64,
+    /// Lent to nodes that were lost.
+    #[prost(int64, tag = "8")]
+    pub suspended: i64,
+    /// amount - settled - held - suspended; negative when exceeded.
+    #[prost(int64, tag = "9")]
+    pub remaining: i64,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListBucketsRequest {
+    /// `limits/{limit}`; empty: of all limits.
+    #[prost(string, tag = "1")]
+    pub limit: ::prost::alloc::string::String,
+    /// Empty: of all subjects.
+    #[prost(string, tag = "2")]
+    pub subject: ::prost::alloc::string::String,
+    /// Past windows too.
+    #[prost(bool, tag = "3")]
+    pub include_past: bool,
+    #[prost(int32, tag = "4")]
+    pub page_size: i32,
+    #[prost(string, tag = "5")]
+    pub page_token: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListBucketsResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub buckets: ::prost::alloc::vec::Vec<Bucket>,
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AdjustBucketRequest {
+    /// `limits/{limit}`.
+    #[prost(string, tag = "1")]
+    pub limit: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub subject: ::prost::alloc::string::String,
+    /// Added to `settled`; negative gives room back.
+    #[prost(int64, tag = "3")]
+    pub delta: i64,
+    /// Why, kept with the entry. Required.
+    #[prost(string, tag = "4")]
+    pub reason: ::prost::alloc::string::String,
+}
+/// Generated client implementations.
+#[cfg(feature = "grpc")]
+pub mod limits_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    #[derive(Debug, Clone)]
+    pub struct LimitsClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> LimitsClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> LimitsClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            LimitsClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        pub async fn create_limit(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CreateLimitRequest>,
+        ) -> std::result::Result<tonic::Response<super::Limit>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/turnpike.admin.v1.Limits/CreateLimit",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("turnpike.admin.v1.Limits", "CreateLimit"));
+            self.inner.unary(req, path, codec).await
+        }
+        pub async fn get_limit(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetLimitRequest>,
+        ) -> std::result::Result<tonic::Response<super::Limit>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/turnpike.admin.v1.Limits/GetLimit",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("turnpike.admin.v1.Limits", "GetLimit"));
+            self.inner.unary(req, path, codec).await
+        }
+        pub async fn list_limits(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListLimitsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListLimitsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/turnpike.admin.v1.Limits/ListLimits",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("turnpike.admin.v1.Limits", "ListLimits"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// INVALID_ARGUMENT when subject, subject_id, unit, window or time zone would change.
+        pub async fn update_limit(
+            &mut self,
+            request: impl tonic::IntoRequest<super::UpdateLimitRequest>,
+        ) -> std::result::Result<tonic::Response<super::Limit>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/turnpike.admin.v1.Limits/UpdateLimit",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("turnpike.admin.v1.Limits", "UpdateLimit"));
+            self.inner.unary(req, path, codec).await
+        }
+        pub async fn delete_limit(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DeleteLimitRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteLimitResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/turnpike.admin.v1.Limits/DeleteLimit",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("turnpike.admin.v1.Limits", "DeleteLimit"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// The exact counters, as of the last settled record.
+        pub async fn list_buckets(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListBucketsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListBucketsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/turnpike.admin.v1.Limits/ListBuckets",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("turnpike.admin.v1.Limits", "ListBuckets"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Moves `settled` of one bucket by a correction entry, which is kept and audited.
+        pub async fn adjust_bucket(
+            &mut self,
+            request: impl tonic::IntoRequest<super::AdjustBucketRequest>,
+        ) -> std::result::Result<tonic::Response<super::Bucket>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/turnpike.admin.v1.Limits/AdjustBucket",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("turnpike.admin.v1.Limits", "AdjustBucket"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+#[cfg(feature = "grpc")]
+pub mod limits_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with LimitsServer.
+    #[async_trait]
+    pub trait Limits: std::marker::Send + std::marker::Sync + 'static {
+        async fn create_limit(
+            &self,
+            request: tonic::Request<super::CreateLimitRequest>,
+        ) -> std::result::Result<tonic::Response<super::Limit>, tonic::Status>;
+        async fn get_limit(
+            &self,
+            request: tonic::Request<super::GetLimitRequest>,
+        ) -> std::result::Result<tonic::Response<super::Limit>, tonic::Status>;
+        async fn list_limits(
+            &self,
+            request: tonic::Request<super::ListLimitsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListLimitsResponse>,
+            tonic::Status,
+        >;
+        /// INVALID_ARGUMENT when subject, subject_id, unit, window or time zone would change.
+        async fn update_limit(
+            &self,
+            request: tonic::Request<super::UpdateLimitRequest>,
+        ) -> std::result::Result<tonic::Response<super::Limit>, tonic::Status>;
+        async fn delete_limit(
+            &self,
+            request: tonic::Request<super::DeleteLimitRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteLimitResponse>,
+            tonic::Status,
+        >;
+        /// The exact counters, as of the last settled record.
+        async fn list_buckets(
+            &self,
+            request: tonic::Request<super::ListBucketsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListBucketsResponse>,
+            tonic::Status,
+        >;
+        /// Moves `settled` of one bucket by a correction entry, which is kept and audited.
+        async fn adjust_bucket(
+            &self,
+            request: tonic::Request<super::AdjustBucketRequest>,
+        ) -> std::result::Result<tonic::Response<super::Bucket>, tonic::Status>;
+    }
+    #[derive(Debug)]
+    pub struct LimitsServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> LimitsServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for LimitsServer<T>
+    where
+        T: Limits,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/turnpike.admin.v1.Limits/CreateLimit" => {
+                    #[allow(non_camel_case_types)]
+                    struct CreateLimitSvc<T: Limits>(pub Arc<T>);
+                    impl<
+                        T: Limits,
+                    > tonic::server::UnaryService<super::CreateLimitRequest>
+                    for CreateLimitSvc<T> {
+                        type Response = super::Limit;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CreateLimitRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Limits>::create_limit(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CreateLimitSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/turnpike.admin.v1.Limits/GetLimit" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetLimitSvc<T: Limits>(pub Arc<T>);
+                    impl<T: Limits> tonic::server::UnaryService<super::GetLimitRequest>
+                    for GetLimitSvc<T> {
+                        type Response = super::Limit;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetLimitRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Limits>::get_limit(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetLimitSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/turnpike.admin.v1.Limits/ListLimits" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListLimitsSvc<T: Limits>(pub Arc<T>);
+                    impl<T: Limits> tonic::server::UnaryService<super::ListLimitsRequest>
+                    for ListLimitsSvc<T> {
+                        type Response = super::ListLimitsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListLimitsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Limits>::list_limits(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListLimitsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/turnpike.admin.v1.Limits/UpdateLimit" => {
+                    #[allow(non_camel_case_types)]
+                    struct UpdateLimitSvc<T: Limits>(pub Arc<T>);
+                    impl<
+                        T: Limits,
+                    > tonic::server::UnaryService<super::UpdateLimitRequest>
+                    for UpdateLimitSvc<T> {
+                        type Response = super::Limit;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::UpdateLimitRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Limits>::update_limit(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = UpdateLimitSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/turnpike.admin.v1.Limits/DeleteLimit" => {
+                    #[allow(non_camel_case_types)]
+                    struct DeleteLimitSvc<T: Limits>(pub Arc<T>);
+                    impl<
+                        T: Limits,
+                    > tonic::server::UnaryService<super::DeleteLimitRequest>
+                    for DeleteLimitSvc<T> {
+                        type Response = super::DeleteLimitResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::DeleteLimitRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Limits>::delete_limit(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = DeleteLimitSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/turnpike.admin.v1.Limits/ListBuckets" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListBucketsSvc<T: Limits>(pub Arc<T>);
+                    impl<
+                        T: Limits,
+                    > tonic::server::UnaryService<super::ListBucketsRequest>
+                    for ListBucketsSvc<T> {
+                        type Response = super::ListBucketsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListBucketsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Limits>::list_buckets(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListBucketsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/turnpike.admin.v1.Limits/AdjustBucket" => {
+                    #[allow(non_camel_case_types)]
+                    struct AdjustBucketSvc<T: Limits>(pub Arc<T>);
+                    impl<
+                        T: Limits,
+                    > tonic::server::UnaryService<super::AdjustBucketRequest>
+                    for AdjustBucketSvc<T> {
+                        type Response = super::Bucket;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::AdjustBucketRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Limits>::adjust_bucket(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = AdjustBucketSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for LimitsServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "turnpike.admin.v1.Limits";
+    impl<T> tonic::server::NamedService for LimitsServer<T> {
         const NAME: &'static str = SERVICE_NAME;
     }
 }

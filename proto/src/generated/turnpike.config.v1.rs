@@ -181,7 +181,7 @@ pub struct PriceBook {
 }
 /// Prices of one upstream model at one provider from a moment on. A missing class is unknown,
 /// which is not zero.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Price {
     #[prost(string, tag = "1")]
     pub provider: ::prost::alloc::string::String,
@@ -204,6 +204,90 @@ pub struct Price {
     /// Absent: as output.
     #[prost(uint64, optional, tag = "8")]
     pub reasoning_pusd: ::core::option::Option<u64>,
+    /// Of writes to a cache that lasts an hour. Absent: as cache_write_pusd.
+    #[prost(uint64, optional, tag = "9")]
+    pub cache_write_1h_pusd: ::core::option::Option<u64>,
+    /// Absent: as input.
+    #[prost(uint64, optional, tag = "10")]
+    pub input_audio_pusd: ::core::option::Option<u64>,
+    /// Absent: as output.
+    #[prost(uint64, optional, tag = "11")]
+    pub output_audio_pusd: ::core::option::Option<u64>,
+    #[prost(message, optional, tag = "12")]
+    pub long_context: ::core::option::Option<LongContext>,
+    /// At most 8.
+    #[prost(message, repeated, tag = "13")]
+    pub tiers: ::prost::alloc::vec::Vec<TierPrice>,
+    /// At most 8; of several that hold, the first counts.
+    #[prost(message, repeated, tag = "14")]
+    pub times_of_day: ::prost::alloc::vec::Vec<TimeOfDayPrice>,
+}
+/// Rates that hold instead of a Price's own, all of them: a class that is missing here is not looked
+/// up there. The fields are those of Price; input and output are required.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Rates {
+    #[prost(uint64, optional, tag = "1")]
+    pub input_pusd: ::core::option::Option<u64>,
+    #[prost(uint64, optional, tag = "2")]
+    pub cached_input_pusd: ::core::option::Option<u64>,
+    #[prost(uint64, optional, tag = "3")]
+    pub cache_write_pusd: ::core::option::Option<u64>,
+    #[prost(uint64, optional, tag = "4")]
+    pub output_pusd: ::core::option::Option<u64>,
+    #[prost(uint64, optional, tag = "5")]
+    pub reasoning_pusd: ::core::option::Option<u64>,
+    #[prost(uint64, optional, tag = "6")]
+    pub cache_write_1h_pusd: ::core::option::Option<u64>,
+    #[prost(uint64, optional, tag = "7")]
+    pub input_audio_pusd: ::core::option::Option<u64>,
+    #[prost(uint64, optional, tag = "8")]
+    pub output_audio_pusd: ::core::option::Option<u64>,
+}
+/// What a request costs, all of it, whose input is longer than a threshold.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LongContext {
+    /// Cached input included. Not 0.
+    #[prost(uint64, tag = "1")]
+    pub above_input_tokens: u64,
+    #[prost(message, optional, tag = "2")]
+    pub rates: ::core::option::Option<Rates>,
+}
+/// What a request costs that was served in a tier, by a factor or by rates of its own. A tier that is
+/// not named by any costs as if there were none.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TierPrice {
+    /// As the provider names it in its answer's `service_tier`, for example `flex`.
+    #[prost(string, tag = "1")]
+    pub tier: ::prost::alloc::string::String,
+    /// Of the rates that hold otherwise, in thousandths: 500 is half. 0: the rates below.
+    #[prost(uint32, tag = "2")]
+    pub factor_permille: u32,
+    #[prost(message, optional, tag = "3")]
+    pub rates: ::core::option::Option<Rates>,
+    /// With rates only. Absent: they hold for any length.
+    #[prost(message, optional, tag = "4")]
+    pub long_context: ::core::option::Option<LongContext>,
+}
+/// What a request costs that begins at a time of day, by a factor or by rates of its own. A tier's
+/// own rates go before these; factors of both are multiplied.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TimeOfDayPrice {
+    /// Minutes of the UTC day, 0-1439, from inclusive, to exclusive. Beyond midnight if from is the
+    /// later one; all day if they are the same.
+    #[prost(uint32, tag = "1")]
+    pub from_minute: u32,
+    #[prost(uint32, tag = "2")]
+    pub to_minute: u32,
+    /// As in TierPrice.
+    #[prost(uint32, tag = "3")]
+    pub factor_permille: u32,
+    #[prost(message, optional, tag = "4")]
+    pub rates: ::core::option::Option<Rates>,
+    #[prost(message, optional, tag = "5")]
+    pub long_context: ::core::option::Option<LongContext>,
+    /// Days of the week, UTC, on which it holds: 1 is Monday, 7 Sunday. Empty: every day.
+    #[prost(uint32, repeated, tag = "6")]
+    pub weekdays: ::prost::alloc::vec::Vec<u32>,
 }
 /// Settings of the whole deployment. One resource, named `default`. Zero means the default.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -232,6 +316,69 @@ pub struct Settings {
     /// Silence inside a stream after which it is cut, in milliseconds. Default 300,000.
     #[prost(uint32, tag = "8")]
     pub stream_idle_timeout_ms: u32,
+    #[prost(enumeration = "OnUnknownPrice", tag = "9")]
+    pub on_unknown_price: i32,
+    /// For ON_UNKNOWN_PRICE_DEFAULT, which needs its input and output.
+    #[prost(message, optional, tag = "10")]
+    pub default_price: ::core::option::Option<Rates>,
+}
+/// A bound on what a subject may use. All limits that apply must hold; a request reserves on each
+/// before it is sent, all or none.
+///
+/// Changing amount, enforcement or what follows keeps the buckets; subject, unit, window and time
+/// zone are fixed.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Limit {
+    /// Stable id, 1-64 characters of \[a-z0-9-\].
+    #[prost(string, tag = "1")]
+    pub id: ::prost::alloc::string::String,
+    #[prost(enumeration = "LimitSubject", tag = "2")]
+    pub subject: i32,
+    /// Team or key id, or `<team>/<user>`. Empty: each one has a bucket of its own.
+    #[prost(string, tag = "3")]
+    pub subject_id: ::prost::alloc::string::String,
+    /// Public model names; same form as VirtualKey.models. Empty: all.
+    #[prost(string, repeated, tag = "4")]
+    pub models: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Provider ids. Empty: all.
+    #[prost(string, repeated, tag = "5")]
+    pub providers: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Rule names. Empty: all, and requests that no rule matched.
+    #[prost(string, repeated, tag = "6")]
+    pub rules: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(enumeration = "LimitUnit", tag = "7")]
+    pub unit: i32,
+    /// In the unit, 0 to 2^53.
+    #[prost(uint64, tag = "8")]
+    pub amount: u64,
+    #[prost(enumeration = "LimitWindow", tag = "9")]
+    pub window: i32,
+    /// IANA name. Empty: UTC.
+    #[prost(string, tag = "10")]
+    pub time_zone: ::prost::alloc::string::String,
+    #[prost(enumeration = "Enforcement", tag = "11")]
+    pub enforcement: i32,
+    #[prost(enumeration = "OnExceed", tag = "12")]
+    pub on_exceed: i32,
+    #[prost(enumeration = "OnUnavailable", tag = "13")]
+    pub on_unavailable: i32,
+    /// In the unit, per node and outage.
+    #[prost(uint64, tag = "14")]
+    pub outage_allowance: u64,
+    #[prost(enumeration = "OnUnbounded", tag = "15")]
+    pub on_unbounded: i32,
+    /// Of rates: how much may come at once beyond the even spread. 0: a quarter of the amount, at
+    /// least 1.
+    #[prost(uint64, tag = "16")]
+    pub burst: u64,
+    /// `max_tokens` may be lowered to what is left, where the request is a stream or sets it.
+    #[prost(bool, tag = "17")]
+    pub clamp: bool,
+    /// Percent of the amount at which an event is raised, rising, 1-100 each.
+    #[prost(uint32, repeated, tag = "18")]
+    pub thresholds: ::prost::alloc::vec::Vec<u32>,
+    #[prost(bool, tag = "19")]
+    pub disabled: bool,
 }
 /// Ends a push. The node stages what came before, compiles, swaps once, and ACKs it. One
 /// resource, named `default`.
@@ -412,6 +559,328 @@ impl OnUnknownUsage {
             "ON_UNKNOWN_USAGE_UNSPECIFIED" => Some(Self::Unspecified),
             "ON_UNKNOWN_USAGE_ESTIMATE" => Some(Self::Estimate),
             "ON_UNKNOWN_USAGE_VOID" => Some(Self::Void),
+            _ => None,
+        }
+    }
+}
+/// What becomes of requests to a target whose price is not known: no entry holds, or the one that
+/// does lacks input or output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum OnUnknownPrice {
+    /// Allow.
+    Unspecified = 0,
+    /// Let through; the cost stays unknown. The default.
+    Allow = 1,
+    /// The target is left out of the plan; 400 `price_unknown` when none is left.
+    Deny = 2,
+    /// Costs `default_price`.
+    Default = 3,
+}
+impl OnUnknownPrice {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "ON_UNKNOWN_PRICE_UNSPECIFIED",
+            Self::Allow => "ON_UNKNOWN_PRICE_ALLOW",
+            Self::Deny => "ON_UNKNOWN_PRICE_DENY",
+            Self::Default => "ON_UNKNOWN_PRICE_DEFAULT",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "ON_UNKNOWN_PRICE_UNSPECIFIED" => Some(Self::Unspecified),
+            "ON_UNKNOWN_PRICE_ALLOW" => Some(Self::Allow),
+            "ON_UNKNOWN_PRICE_DENY" => Some(Self::Deny),
+            "ON_UNKNOWN_PRICE_DEFAULT" => Some(Self::Default),
+            _ => None,
+        }
+    }
+}
+/// Who shares a limit's buckets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum LimitSubject {
+    Unspecified = 0,
+    /// One bucket for the whole deployment.
+    Everything = 1,
+    Team = 2,
+    /// Belongs to the key's id, so rotating a secret refills nothing.
+    Key = 3,
+    /// `user` of the request, within its team: `<team>/<user>`. A request without one has no such
+    /// bucket and is not limited by it.
+    EndUser = 4,
+}
+impl LimitSubject {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "LIMIT_SUBJECT_UNSPECIFIED",
+            Self::Everything => "LIMIT_SUBJECT_EVERYTHING",
+            Self::Team => "LIMIT_SUBJECT_TEAM",
+            Self::Key => "LIMIT_SUBJECT_KEY",
+            Self::EndUser => "LIMIT_SUBJECT_END_USER",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "LIMIT_SUBJECT_UNSPECIFIED" => Some(Self::Unspecified),
+            "LIMIT_SUBJECT_EVERYTHING" => Some(Self::Everything),
+            "LIMIT_SUBJECT_TEAM" => Some(Self::Team),
+            "LIMIT_SUBJECT_KEY" => Some(Self::Key),
+            "LIMIT_SUBJECT_END_USER" => Some(Self::EndUser),
+            _ => None,
+        }
+    }
+}
+/// What a limit counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum LimitUnit {
+    Unspecified = 0,
+    /// Exchanges, however many attempts they take.
+    Requests = 1,
+    /// Exchanges that are open at a time. Its window is LIMIT_WINDOW_NONE.
+    InFlight = 2,
+    /// Input and output, cached input and reasoning included.
+    Tokens = 3,
+    /// Input, cached input included.
+    InputTokens = 4,
+    /// Input that was not read from a cache.
+    UncachedInputTokens = 5,
+    /// Output, reasoning included.
+    OutputTokens = 6,
+    /// Nano-USD (10^-9 USD).
+    Money = 7,
+}
+impl LimitUnit {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "LIMIT_UNIT_UNSPECIFIED",
+            Self::Requests => "LIMIT_UNIT_REQUESTS",
+            Self::InFlight => "LIMIT_UNIT_IN_FLIGHT",
+            Self::Tokens => "LIMIT_UNIT_TOKENS",
+            Self::InputTokens => "LIMIT_UNIT_INPUT_TOKENS",
+            Self::UncachedInputTokens => "LIMIT_UNIT_UNCACHED_INPUT_TOKENS",
+            Self::OutputTokens => "LIMIT_UNIT_OUTPUT_TOKENS",
+            Self::Money => "LIMIT_UNIT_MONEY",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "LIMIT_UNIT_UNSPECIFIED" => Some(Self::Unspecified),
+            "LIMIT_UNIT_REQUESTS" => Some(Self::Requests),
+            "LIMIT_UNIT_IN_FLIGHT" => Some(Self::InFlight),
+            "LIMIT_UNIT_TOKENS" => Some(Self::Tokens),
+            "LIMIT_UNIT_INPUT_TOKENS" => Some(Self::InputTokens),
+            "LIMIT_UNIT_UNCACHED_INPUT_TOKENS" => Some(Self::UncachedInputTokens),
+            "LIMIT_UNIT_OUTPUT_TOKENS" => Some(Self::OutputTokens),
+            "LIMIT_UNIT_MONEY" => Some(Self::Money),
+            _ => None,
+        }
+    }
+}
+/// Over what a limit holds. Seconds and minutes are rates: spread evenly, with a burst. The longer
+/// ones are calendar windows in the limit's time zone, counted exactly; weeks begin on Monday.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum LimitWindow {
+    Unspecified = 0,
+    /// For in-flight only.
+    None = 1,
+    Second = 2,
+    Minute = 3,
+    Hour = 4,
+    Day = 5,
+    Week = 6,
+    Month = 7,
+    /// Never ends.
+    Lifetime = 8,
+}
+impl LimitWindow {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "LIMIT_WINDOW_UNSPECIFIED",
+            Self::None => "LIMIT_WINDOW_NONE",
+            Self::Second => "LIMIT_WINDOW_SECOND",
+            Self::Minute => "LIMIT_WINDOW_MINUTE",
+            Self::Hour => "LIMIT_WINDOW_HOUR",
+            Self::Day => "LIMIT_WINDOW_DAY",
+            Self::Week => "LIMIT_WINDOW_WEEK",
+            Self::Month => "LIMIT_WINDOW_MONTH",
+            Self::Lifetime => "LIMIT_WINDOW_LIFETIME",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "LIMIT_WINDOW_UNSPECIFIED" => Some(Self::Unspecified),
+            "LIMIT_WINDOW_NONE" => Some(Self::None),
+            "LIMIT_WINDOW_SECOND" => Some(Self::Second),
+            "LIMIT_WINDOW_MINUTE" => Some(Self::Minute),
+            "LIMIT_WINDOW_HOUR" => Some(Self::Hour),
+            "LIMIT_WINDOW_DAY" => Some(Self::Day),
+            "LIMIT_WINDOW_WEEK" => Some(Self::Week),
+            "LIMIT_WINDOW_MONTH" => Some(Self::Month),
+            "LIMIT_WINDOW_LIFETIME" => Some(Self::Lifetime),
+            _ => None,
+        }
+    }
+}
+/// How a request is kept within a limit on tokens or money. Requests and in-flight are always exact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Enforcement {
+    /// Guarded for money, estimated for tokens.
+    Unspecified = 0,
+    /// Reserves a computed upper bound and never exceeds it.
+    Strict = 1,
+    /// Reserves a learned estimate, extends it while the stream runs, and cuts when it can't.
+    Guarded = 2,
+    /// Reserves a learned estimate; what is in flight may exceed the amount.
+    Estimated = 3,
+}
+impl Enforcement {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "ENFORCEMENT_UNSPECIFIED",
+            Self::Strict => "ENFORCEMENT_STRICT",
+            Self::Guarded => "ENFORCEMENT_GUARDED",
+            Self::Estimated => "ENFORCEMENT_ESTIMATED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "ENFORCEMENT_UNSPECIFIED" => Some(Self::Unspecified),
+            "ENFORCEMENT_STRICT" => Some(Self::Strict),
+            "ENFORCEMENT_GUARDED" => Some(Self::Guarded),
+            "ENFORCEMENT_ESTIMATED" => Some(Self::Estimated),
+            _ => None,
+        }
+    }
+}
+/// What happens to a request that does not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum OnExceed {
+    /// Reject.
+    Unspecified = 0,
+    /// 429 in the client API's own shape.
+    Reject = 1,
+    /// The plan goes on with the next target that fits; 429 when none does.
+    SkipTarget = 2,
+    /// Let through; counted, and shown in metrics.
+    Warn = 3,
+}
+impl OnExceed {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "ON_EXCEED_UNSPECIFIED",
+            Self::Reject => "ON_EXCEED_REJECT",
+            Self::SkipTarget => "ON_EXCEED_SKIP_TARGET",
+            Self::Warn => "ON_EXCEED_WARN",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "ON_EXCEED_UNSPECIFIED" => Some(Self::Unspecified),
+            "ON_EXCEED_REJECT" => Some(Self::Reject),
+            "ON_EXCEED_SKIP_TARGET" => Some(Self::SkipTarget),
+            "ON_EXCEED_WARN" => Some(Self::Warn),
+            _ => None,
+        }
+    }
+}
+/// What happens at a limit's edge while no control plane can be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum OnUnavailable {
+    /// Reject.
+    Unspecified = 0,
+    /// 503 with Retry-After.
+    Reject = 1,
+    /// Let through, up to `outage_allowance` per node and outage; charged like any use.
+    Allow = 2,
+}
+impl OnUnavailable {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "ON_UNAVAILABLE_UNSPECIFIED",
+            Self::Reject => "ON_UNAVAILABLE_REJECT",
+            Self::Allow => "ON_UNAVAILABLE_ALLOW",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "ON_UNAVAILABLE_UNSPECIFIED" => Some(Self::Unspecified),
+            "ON_UNAVAILABLE_REJECT" => Some(Self::Reject),
+            "ON_UNAVAILABLE_ALLOW" => Some(Self::Allow),
+            _ => None,
+        }
+    }
+}
+/// What a strict or guarded limit does with a request whose cost has no upper bound: no
+/// `max_tokens`, no known context window, or no price.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum OnUnbounded {
+    /// Reject.
+    Unspecified = 0,
+    /// 400 that names the field.
+    Reject = 1,
+    /// Reserve the estimate instead.
+    Estimate = 2,
+}
+impl OnUnbounded {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "ON_UNBOUNDED_UNSPECIFIED",
+            Self::Reject => "ON_UNBOUNDED_REJECT",
+            Self::Estimate => "ON_UNBOUNDED_ESTIMATE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "ON_UNBOUNDED_UNSPECIFIED" => Some(Self::Unspecified),
+            "ON_UNBOUNDED_REJECT" => Some(Self::Reject),
+            "ON_UNBOUNDED_ESTIMATE" => Some(Self::Estimate),
             _ => None,
         }
     }

@@ -237,6 +237,9 @@ pub struct Usage {
     /// The tier the provider says it served, if any.
     #[prost(string, tag = "10")]
     pub service_tier: ::prost::alloc::string::String,
+    /// Of cache_write, what went to a cache that lasts an hour.
+    #[prost(uint64, tag = "11")]
+    pub cache_write_1h: u64,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ClassCost {
@@ -251,18 +254,276 @@ pub struct ClassCost {
 /// What one limit's bucket was charged.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Charge {
-    #[prost(bytes = "vec", tag = "1")]
-    pub limit_id: ::prost::alloc::vec::Vec<u8>,
+    /// Id of the Limit.
+    #[prost(string, tag = "1")]
+    pub limit: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
     pub subject: ::prost::alloc::string::String,
     #[prost(int64, tag = "3")]
     pub window_start_s: i64,
+    /// Epoch of the lease that it was reserved on; 0: on none, let through without credit.
     #[prost(uint64, tag = "4")]
     pub epoch: u64,
+    /// In the limit's unit.
     #[prost(uint64, tag = "5")]
     pub reserved: u64,
     #[prost(uint64, tag = "6")]
     pub settled: u64,
+}
+/// One limit's account for one subject in one window.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BucketKey {
+    /// Id of the Limit.
+    #[prost(string, tag = "1")]
+    pub limit: ::prost::alloc::string::String,
+    /// Empty for everything; else team or key id, or `<team>/<user>`.
+    #[prost(string, tag = "2")]
+    pub subject: ::prost::alloc::string::String,
+    /// Unix time in seconds of the window's start. 0: rates, in-flight and lifetime, which have
+    /// one bucket for ever. -1, from a node only: the window that is now.
+    #[prost(int64, tag = "3")]
+    pub window_start_s: i64,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct LeaseUp {
+    #[prost(oneof = "lease_up::Message", tags = "1, 2, 3, 4")]
+    pub message: ::core::option::Option<lease_up::Message>,
+}
+/// Nested message and enum types in `LeaseUp`.
+pub mod lease_up {
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Message {
+        #[prost(message, tag = "1")]
+        Hello(super::Hello),
+        #[prost(message, tag = "2")]
+        Wants(super::Wants),
+        #[prost(message, tag = "3")]
+        Beat(super::Beat),
+        #[prost(message, tag = "4")]
+        Close(super::Close),
+    }
+}
+/// First message of a stream. Answered by a Welcome, and by a Grants with those leases of the epoch
+/// whose totals are others than declared.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Hello {
+    /// 16 random bytes per process.
+    #[prost(bytes = "vec", tag = "1")]
+    pub boot_id: ::prost::alloc::vec::Vec<u8>,
+    /// Name of the node, a label only.
+    #[prost(string, tag = "2")]
+    pub node: ::prost::alloc::string::String,
+    /// 0: a process that never had one.
+    #[prost(uint64, tag = "3")]
+    pub epoch: u64,
+    /// Checkpoint.nonce as last seen: the database lineage that the totals below belong to.
+    #[prost(string, tag = "4")]
+    pub lineage: ::prost::alloc::string::String,
+    /// A process that is shutting down gets no new credit.
+    #[prost(bool, tag = "5")]
+    pub draining: bool,
+    #[prost(message, repeated, tag = "6")]
+    pub holdings: ::prost::alloc::vec::Vec<Holding>,
+}
+/// What a node holds of a bucket.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Holding {
+    #[prost(message, optional, tag = "1")]
+    pub bucket: ::core::option::Option<BucketKey>,
+    #[prost(uint64, tag = "2")]
+    pub granted_total: u64,
+    #[prost(uint64, tag = "3")]
+    pub returned_total: u64,
+    /// In open exchanges now.
+    #[prost(uint64, tag = "4")]
+    pub reserved: u64,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Wants {
+    #[prost(message, repeated, tag = "1")]
+    pub wants: ::prost::alloc::vec::Vec<Want>,
+    /// Epoch that the totals are of. Those of another than the holder's are not taken.
+    #[prost(uint64, tag = "2")]
+    pub epoch: u64,
+}
+/// Asks for a bucket's lease to be raised, or gives some of it back.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Want {
+    #[prost(message, optional, tag = "1")]
+    pub bucket: ::core::option::Option<BucketKey>,
+    /// Wished. At or below what is granted: nothing is asked for.
+    #[prost(uint64, tag = "2")]
+    pub granted_total: u64,
+    #[prost(uint64, tag = "3")]
+    pub returned_total: u64,
+    #[prost(uint64, tag = "4")]
+    pub reserved: u64,
+    /// Use at the present pace, in the unit per minute.
+    #[prost(uint64, tag = "5")]
+    pub demand_per_minute: u64,
+    /// The smallest raise that helps: what the next waiting request lacks.
+    #[prost(uint64, tag = "6")]
+    pub min_useful: u64,
+    /// A request waits for the answer.
+    #[prost(bool, tag = "7")]
+    pub urgent: bool,
+    /// Of the window after this one, to be ready when it starts.
+    #[prost(bool, tag = "8")]
+    pub next_window: bool,
+    /// Idle on the node: granted and neither returned, reserved nor used. With min_useful it is what
+    /// the waiting request needs in all, which tells SPENT from RESERVED.
+    #[prost(uint64, tag = "9")]
+    pub available: u64,
+}
+/// Sign of life. A node whose beats stop is fenced after ttl and a grace. Once it is stored it is
+/// answered by a Grants of its epoch that grants nothing; else by Fenced, or by Unavailable.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Beat {
+    #[prost(uint64, tag = "1")]
+    pub epoch: u64,
+    #[prost(uint64, tag = "2")]
+    pub open_exchanges: u64,
+}
+/// Last message of an epoch: nothing is reserved on it any more. What is neither returned nor in a
+/// record up to the shards' ends is free, as soon as those records are in the ledger. It has no
+/// answer, but the stream of a node that ends its side after it does not end before it was taken.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Close {
+    #[prost(uint64, tag = "1")]
+    pub epoch: u64,
+    #[prost(message, repeated, tag = "2")]
+    pub holdings: ::prost::alloc::vec::Vec<Holding>,
+    #[prost(message, repeated, tag = "3")]
+    pub shards: ::prost::alloc::vec::Vec<ShardEnd>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ShardEnd {
+    #[prost(uint32, tag = "1")]
+    pub shard: u32,
+    #[prost(uint64, tag = "2")]
+    pub last_seq: u64,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct LeaseDown {
+    #[prost(oneof = "lease_down::Message", tags = "1, 2, 3, 4, 5")]
+    pub message: ::core::option::Option<lease_down::Message>,
+}
+/// Nested message and enum types in `LeaseDown`.
+pub mod lease_down {
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Message {
+        #[prost(message, tag = "1")]
+        Welcome(super::Welcome),
+        #[prost(message, tag = "2")]
+        Grants(super::Grants),
+        #[prost(message, tag = "3")]
+        Recall(super::Recall),
+        #[prost(message, tag = "4")]
+        Fenced(super::Fenced),
+        #[prost(message, tag = "5")]
+        Unavailable(super::Unavailable),
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Welcome {
+    #[prost(uint64, tag = "1")]
+    pub epoch: u64,
+    /// A node may use its credit until this long after it sent a beat that was answered by anything.
+    #[prost(uint32, tag = "2")]
+    pub ttl_ms: u32,
+    /// Between beats.
+    #[prost(uint32, tag = "3")]
+    pub beat_ms: u32,
+    #[prost(string, tag = "4")]
+    pub lineage: ::prost::alloc::string::String,
+    /// Unix time of the server.
+    #[prost(int64, tag = "5")]
+    pub server_unix_ms: i64,
+}
+/// Answers Wants: each want gets a Grant, a Deny, or both.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Grants {
+    #[prost(message, repeated, tag = "1")]
+    pub grants: ::prost::alloc::vec::Vec<Grant>,
+    #[prost(message, repeated, tag = "2")]
+    pub denials: ::prost::alloc::vec::Vec<Deny>,
+    /// Epoch that the totals are of. A node ignores those of another than its own.
+    #[prost(uint64, tag = "3")]
+    pub epoch: u64,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Grant {
+    /// With the window that it is for.
+    #[prost(message, optional, tag = "1")]
+    pub bucket: ::core::option::Option<BucketKey>,
+    #[prost(uint64, tag = "2")]
+    pub granted_total: u64,
+    /// What the server knows to be returned.
+    #[prost(uint64, tag = "3")]
+    pub returned_total: u64,
+    /// Free in the bucket after this, in the unit; negative when it was exceeded.
+    #[prost(int64, tag = "4")]
+    pub left: i64,
+    /// Credit of a window that has not begun is not to be used before.
+    #[prost(uint32, tag = "5")]
+    pub starts_in_ms: u32,
+    /// 0: the window never ends.
+    #[prost(uint64, tag = "6")]
+    pub ends_in_ms: u64,
+    #[prost(uint64, tag = "7")]
+    pub amount: u64,
+}
+/// The only ground on which a node refuses.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Deny {
+    #[prost(message, optional, tag = "1")]
+    pub bucket: ::core::option::Option<BucketKey>,
+    #[prost(enumeration = "DenyKind", tag = "2")]
+    pub kind: i32,
+    /// When to ask again.
+    #[prost(uint32, tag = "3")]
+    pub retry_in_ms: u32,
+    /// How long the node may answer by itself with this.
+    #[prost(uint32, tag = "4")]
+    pub valid_for_ms: u32,
+    /// Free in the bucket: requests that need no more are not refused.
+    #[prost(int64, tag = "5")]
+    pub left: i64,
+    /// 0: the window never ends.
+    #[prost(uint64, tag = "6")]
+    pub ends_in_ms: u64,
+    #[prost(uint64, tag = "7")]
+    pub amount: u64,
+    /// What the want needed in all, its min_useful and available: whoever needs less was not refused.
+    #[prost(uint64, tag = "8")]
+    pub asked: u64,
+}
+/// Give back what is idle above `keep`, by a Want with a higher returned_total.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Recall {
+    #[prost(message, repeated, tag = "1")]
+    pub buckets: ::prost::alloc::vec::Vec<RecalledBucket>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RecalledBucket {
+    #[prost(message, optional, tag = "1")]
+    pub bucket: ::core::option::Option<BucketKey>,
+    #[prost(uint64, tag = "2")]
+    pub keep: u64,
+}
+/// The epoch is over: its credit is void, its open reservations still settle against it. A Close
+/// of the old epoch follows once they have.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Fenced {
+    /// The new one.
+    #[prost(uint64, tag = "1")]
+    pub epoch: u64,
+}
+/// No verdict: the store is away. What is held may be used on.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Unavailable {
+    #[prost(message, repeated, tag = "1")]
+    pub buckets: ::prost::alloc::vec::Vec<BucketKey>,
 }
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
@@ -418,13 +679,18 @@ impl UsageSource {
 #[repr(i32)]
 pub enum TokenClass {
     Unspecified = 0,
-    /// Input that is neither read from nor written to a cache.
+    /// Input that is neither audio, nor read from nor written to a cache.
     Input = 1,
     CachedInput = 2,
     CacheWrite = 3,
-    /// Output without reasoning.
+    /// Output that is neither reasoning nor audio.
     Output = 4,
     Reasoning = 5,
+    /// Audio input that is neither read from nor written to a cache.
+    AudioInput = 6,
+    AudioOutput = 7,
+    /// Written to a cache that lasts an hour.
+    CacheWrite1h = 8,
 }
 impl TokenClass {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -439,6 +705,9 @@ impl TokenClass {
             Self::CacheWrite => "TOKEN_CLASS_CACHE_WRITE",
             Self::Output => "TOKEN_CLASS_OUTPUT",
             Self::Reasoning => "TOKEN_CLASS_REASONING",
+            Self::AudioInput => "TOKEN_CLASS_AUDIO_INPUT",
+            Self::AudioOutput => "TOKEN_CLASS_AUDIO_OUTPUT",
+            Self::CacheWrite1h => "TOKEN_CLASS_CACHE_WRITE_1H",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -450,6 +719,44 @@ impl TokenClass {
             "TOKEN_CLASS_CACHE_WRITE" => Some(Self::CacheWrite),
             "TOKEN_CLASS_OUTPUT" => Some(Self::Output),
             "TOKEN_CLASS_REASONING" => Some(Self::Reasoning),
+            "TOKEN_CLASS_AUDIO_INPUT" => Some(Self::AudioInput),
+            "TOKEN_CLASS_AUDIO_OUTPUT" => Some(Self::AudioOutput),
+            "TOKEN_CLASS_CACHE_WRITE_1H" => Some(Self::CacheWrite1h),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum DenyKind {
+    Unspecified = 0,
+    /// What is settled leaves no room: comes back with the next window only.
+    Spent = 1,
+    /// Others hold what is left and may give some of it back.
+    Reserved = 2,
+    /// The limit or the subject is not known here; no credit is needed.
+    NoLimit = 3,
+}
+impl DenyKind {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "DENY_KIND_UNSPECIFIED",
+            Self::Spent => "DENY_KIND_SPENT",
+            Self::Reserved => "DENY_KIND_RESERVED",
+            Self::NoLimit => "DENY_KIND_NO_LIMIT",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "DENY_KIND_UNSPECIFIED" => Some(Self::Unspecified),
+            "DENY_KIND_SPENT" => Some(Self::Spent),
+            "DENY_KIND_RESERVED" => Some(Self::Reserved),
+            "DENY_KIND_NO_LIMIT" => Some(Self::NoLimit),
             _ => None,
         }
     }
@@ -566,6 +873,34 @@ pub mod metering_client {
                 .insert(GrpcMethod::new("turnpike.metering.v1.Metering", "Usage"));
             self.inner.streaming(req, path, codec).await
         }
+        /// One stream per process (boot). Its first message is a Hello, answered by a Welcome.
+        ///
+        /// Totals are absolute per (bucket, boot, epoch) and only rise, so that any message may be
+        /// repeated, at any replica, without granting or returning anything twice.
+        pub async fn lease(
+            &mut self,
+            request: impl tonic::IntoStreamingRequest<Message = super::LeaseUp>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::LeaseDown>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/turnpike.metering.v1.Metering/Lease",
+            );
+            let mut req = request.into_streaming_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("turnpike.metering.v1.Metering", "Lease"));
+            self.inner.streaming(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -598,6 +933,20 @@ pub mod metering_server {
             &self,
             request: tonic::Request<tonic::Streaming<super::UsageUp>>,
         ) -> std::result::Result<tonic::Response<Self::UsageStream>, tonic::Status>;
+        /// Server streaming response type for the Lease method.
+        type LeaseStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::LeaseDown, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// One stream per process (boot). Its first message is a Hello, answered by a Welcome.
+        ///
+        /// Totals are absolute per (bucket, boot, epoch) and only rise, so that any message may be
+        /// repeated, at any replica, without granting or returning anything twice.
+        async fn lease(
+            &self,
+            request: tonic::Request<tonic::Streaming<super::LeaseUp>>,
+        ) -> std::result::Result<tonic::Response<Self::LeaseStream>, tonic::Status>;
     }
     /// Served by the control plane, called by nodes. Needs `authorization: Bearer <node token>`.
     #[derive(Debug)]
@@ -705,6 +1054,50 @@ pub mod metering_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = UsageSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/turnpike.metering.v1.Metering/Lease" => {
+                    #[allow(non_camel_case_types)]
+                    struct LeaseSvc<T: Metering>(pub Arc<T>);
+                    impl<T: Metering> tonic::server::StreamingService<super::LeaseUp>
+                    for LeaseSvc<T> {
+                        type Response = super::LeaseDown;
+                        type ResponseStream = T::LeaseStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<tonic::Streaming<super::LeaseUp>>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Metering>::lease(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = LeaseSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
