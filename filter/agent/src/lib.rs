@@ -1,8 +1,8 @@
 //! A node's side of the control plane: what it says, what it keeps, what it writes to disk.
 //!
-//! Three state machines, each pure: [`ads`] takes config in, [`spool`] keeps usage records on the
-//! node's disk, [`usage`] brings them to the ledger. Bytes, time and entropy are arguments; the
-//! disk is a trait.
+//! State machines, each pure: [`ads`] takes config in, [`lease`] keeps credit for limits, [`spool`]
+//! keeps usage records on the node's disk, [`usage`] brings them to the ledger. Bytes, time and
+//! entropy are arguments; the disk is a trait.
 //!
 //! It is not a client: the shell owns the gRPC streams, the clock, the files and the encryption of
 //! the snapshot, and compiles what [`ads::Session`] hands it. Start reading at [`ads`], whose
@@ -11,6 +11,8 @@
 
 pub mod ads;
 mod backoff;
+pub mod lease;
+pub mod open_table;
 pub mod spool;
 pub mod usage;
 

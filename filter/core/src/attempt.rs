@@ -40,10 +40,56 @@ pub(crate) struct Metered {
     pub(crate) method: &'static str,
 }
 
+impl Metered {
+    /// Nothing to count.
+    pub(crate) const NOTHING: Self = Self {
+        usage: Usage {
+            input: 0,
+            cached_input: 0,
+            cache_write: 0,
+            cache_write_1h: 0,
+            input_audio: 0,
+            output: 0,
+            reasoning: 0,
+            output_audio: 0,
+        },
+        source: UsageSource::None,
+        method: "",
+    };
+
+    pub(crate) const fn reported(usage: Usage) -> Self {
+        Self {
+            usage,
+            source: UsageSource::Reported,
+            method: "",
+        }
+    }
+
+    pub(crate) fn estimated(text_bytes: u64, visible_bytes: u64, reasoning_bytes: u64) -> Self {
+        Self {
+            usage: estimate::usage(text_bytes, visible_bytes, reasoning_bytes),
+            source: UsageSource::Estimated,
+            method: estimate::METHOD,
+        }
+    }
+}
+
 impl Attempt {
     /// Microseconds from the attempt's start to a moment.
     pub(crate) const fn since_start(&self, mono_us: u64) -> u64 {
         mono_us.saturating_sub(self.started.mono_us)
+    }
+
+    /// True from its begin until it is left or answered.
+    pub(crate) const fn is_under_way(&self) -> bool {
+        self.has_begun && self.left_us.is_none() && self.answer.status == 0
+    }
+
+    /// The tier that the provider says it served; empty: it says none.
+    pub(crate) fn service_tier(&self) -> &str {
+        let reading = self.answer.reading();
+        let tier = reading.and_then(|read| read.service_tier.as_deref());
+        tier.unwrap_or_default()
     }
 
     /// True when the provider's whole answer went to the client.
@@ -79,30 +125,29 @@ impl Attempt {
     /// What it used: what the provider said, else an estimate if the settings want one.
     pub(crate) fn metered(&self, text_bytes: u64, estimates: bool) -> Metered {
         if let Some(usage) = self.reported() {
-            return Metered {
-                usage,
-                source: UsageSource::Reported,
-                method: "",
-            };
+            return Metered::reported(usage);
         }
         if !estimates || self.verdict() == Verdict::NotBilled {
-            return Metered {
-                usage: Usage::default(),
-                source: UsageSource::None,
-                method: "",
-            };
+            return Metered::NOTHING;
         }
-        let (visible_bytes, reasoning_bytes) = self
-            .answer
+        let (visible_bytes, reasoning_bytes) = self.output_bytes();
+        Metered::estimated(text_bytes, visible_bytes, reasoning_bytes)
+    }
+
+    /// Bytes of output so far, and those of them that are reasoning.
+    pub(crate) fn output_bytes(&self) -> (u64, u64) {
+        self.answer
             .reading()
             .map_or((self.answer.opaque_bytes(), 0), |read| {
                 (read.visible_bytes, read.reasoning_bytes)
-            });
-        Metered {
-            usage: estimate::usage(text_bytes, visible_bytes, reasoning_bytes),
-            source: UsageSource::Estimated,
-            method: estimate::METHOD,
-        }
+            })
+    }
+
+    /// Microseconds from its start to the first content; 0: never came.
+    pub(crate) fn first_content_after_us(&self) -> u64 {
+        self.answer
+            .first_content_us
+            .map_or(0, |at_us| self.since_start(at_us).max(1))
     }
 
     pub(crate) fn finish(&self) -> &'static str {
@@ -112,12 +157,12 @@ impl Attempt {
             .map_or("", Finish::as_str)
     }
 
-    fn reported(&self) -> Option<Usage> {
+    pub(crate) fn reported(&self) -> Option<Usage> {
         self.answer.reading().and_then(|read| read.usage)
     }
 
     /// A 200 that carries an error is a failure, whatever its status says.
-    fn is_error_without_content(&self) -> bool {
+    pub(crate) fn is_error_without_content(&self) -> bool {
         self.answer
             .reading()
             .is_some_and(|read| read.error.is_some() && !read.has_content)

@@ -1,13 +1,14 @@
 //! The config a node decides by: resources as they came, compiled into indexes.
 //!
 //! `resources` is what goes over the wire and onto the disk; `compile` turns it into [`Compiled`],
-//! one submodule per resource: `keys`, `credentials`, `models`, `rules`, `prices`, `settings`.
+//! one submodule per resource: `keys`, `credentials`, `models`, `rules`, `prices`, `limits`, `settings`.
 
 use std::fmt;
 
 mod compile;
 pub(crate) mod credentials;
 pub(crate) mod keys;
+pub(crate) mod limits;
 pub(crate) mod models;
 pub(crate) mod prices;
 mod resources;
@@ -15,11 +16,13 @@ pub(crate) mod rules;
 mod settings;
 
 pub use compile::compile;
+pub use prices::{PriceFault, PriceList, price_faults};
 pub use resources::{ResourceKind, Resources, SINGLETON_NAME};
 pub use settings::Settings;
 
 use credentials::Credentials;
 use keys::Keys;
+use limits::Limits;
 use models::{Model, Provider};
 use prices::Prices;
 use rules::Rules;
@@ -61,6 +64,7 @@ pub struct Compiled {
     pub(crate) models: Vec<Model>,
     pub(crate) rules: Rules,
     pub(crate) prices: Prices,
+    pub(crate) limits: Limits,
 }
 
 impl Compiled {

@@ -5,13 +5,19 @@
 //! `respond`), but for those that would be misread as the caller's fault.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use filter_llm::openai::chat::RequestFault;
 use filter_llm::openai::error::ErrorBody;
 use filter_llm::provider_error::ProviderError;
 
 use crate::exchange::Reply;
+use crate::limits::Unbounded;
 use crate::text;
+
+mod exceeded;
+
+pub(crate) use exceeded::Exceeded;
 
 /// Why the gateway answers instead of a provider.
 #[derive(Debug)]
@@ -37,12 +43,15 @@ pub(crate) enum Refusal {
         model: String,
     },
     NoCapableModel,
+    /// What could answer has no known price, and is then not to be used.
+    PriceUnknown,
     VendorsUnavailable {
         retry_after_s: Option<u32>,
     },
-    /// Every attempt that could be made was answered with an error; the last one with this status.
+    /// No target is left after one that answered with this status; its own words are the body.
     ProviderError {
         status: u16,
+        retry_after_s: Option<u32>,
     },
     /// An error event came before any content, and can still become a status.
     ProviderErrorEvent(ProviderError),
@@ -61,6 +70,13 @@ pub(crate) enum Refusal {
     ProviderTimeout,
     ProviderCut,
     RequestTimeout,
+    /// A limit does not let it through.
+    LimitReached(Box<Exceeded>),
+    /// What it may cost has no upper bound, and a limit wants one.
+    UnboundedRequest {
+        limit: Arc<str>,
+        unbounded: Unbounded,
+    },
     /// Envoy refused for a reason of its own.
     Proxy {
         status: u16,
@@ -113,21 +129,26 @@ impl Refusal {
             Self::ModelNotAllowed { .. } => (403, PERMISSION, "turnpike_model_not_allowed", Never),
             Self::ModelNotFound { .. } => (404, INVALID_REQUEST, "turnpike_model_not_found", Never),
             Self::NoCapableModel => (400, INVALID_REQUEST, "turnpike_no_capable_model", Never),
+            Self::PriceUnknown => (400, INVALID_REQUEST, "turnpike_price_unknown", Never),
             Self::VendorsUnavailable { retry_after_s } => {
                 (503, SERVER, "turnpike_vendors_unavailable", AfterSeconds(retry_after_s.unwrap_or(VENDORS_RETRY_S)))
             }
-            Self::ProviderError { .. } => (502, SERVER, "turnpike_provider_error", Never),
+            Self::ProviderError { status, retry_after_s } => {
+                (*status, SERVER, "turnpike_provider_error", retry_after_s.map_or(Never, AfterSeconds))
+            }
             Self::ProviderErrorEvent(error) => (status_of_event(error), SERVER, "turnpike_provider_error_event", Never),
             Self::ProviderEmptyAnswer => (502, SERVER, "turnpike_provider_empty_answer", Never),
             Self::ProviderCredentialRejected => (502, SERVER, "turnpike_provider_credential_rejected", Never),
             Self::ProviderModelNotFound => (502, SERVER, "turnpike_provider_model_not_found", Never),
             Self::ProviderRedirected => (502, SERVER, "turnpike_provider_redirected", Never),
             Self::ProviderErrorUnreadable { status } => (*status, SERVER, "turnpike_provider_error_unreadable", Never),
-            Self::ProviderUnreachable => (502, SERVER, "turnpike_provider_unreachable", Never),
+            Self::ProviderUnreachable => (503, SERVER, "turnpike_provider_unreachable", AfterSeconds(VENDORS_RETRY_S)),
             Self::ProviderReset => (502, SERVER, "turnpike_provider_reset", Never),
             Self::ProviderTimeout => (504, SERVER, "turnpike_provider_timeout", Never),
             Self::ProviderCut => (502, SERVER, "turnpike_provider_cut", Never),
             Self::RequestTimeout => (408, INVALID_REQUEST, "turnpike_request_timeout", Never),
+            Self::LimitReached(exceeded) => return exceeded.terms(),
+            Self::UnboundedRequest { .. } => (400, INVALID_REQUEST, "turnpike_unbounded_request", Never),
             Self::Proxy { status: status @ 400..500 } => (*status, INVALID_REQUEST, "turnpike_proxy_refused", Never),
             Self::Proxy { status } => (*status, SERVER, "turnpike_proxy_failed", Never),
         };
@@ -164,11 +185,13 @@ impl Refusal {
                 "No model that may answer this request can: see what it needs (tools, images, \
                  audio, files, a JSON schema, effort) and how long the prompt is."
             }
+            Self::PriceUnknown => {
+                "The gateway does not know the price of what could answer this request, and is set \
+                 to refuse it then."
+            }
             Self::VendorsUnavailable { .. } => "No provider can answer this request at the moment.",
-            Self::ProviderError { status } => {
-                return Cow::Owned(format!(
-                    "Every attempt failed; the last provider answered with status {status}."
-                ));
+            Self::ProviderError { status, .. } => {
+                return Cow::Owned(format!("The provider answered with status {status}."));
             }
             Self::ProviderErrorEvent(error) if !error.message.is_empty() => {
                 return Cow::Borrowed(&error.message);
@@ -192,8 +215,21 @@ impl Refusal {
             Self::ProviderTimeout => "The provider did not answer in time.",
             Self::ProviderCut => "The provider broke off its answer.",
             Self::RequestTimeout => "The request did not arrive in time.",
+            Self::LimitReached(exceeded) => return Cow::Owned(exceeded.message()),
+            Self::UnboundedRequest { limit, unbounded } => {
+                return Cow::Owned(unbounded_text(limit, *unbounded));
+            }
             Self::Proxy { .. } => "The gateway could not handle the request.",
         })
+    }
+
+    /// How a limit stands in the way, for metrics; empty: none does.
+    pub(crate) fn limit_word(&self) -> &'static str {
+        match self {
+            Self::LimitReached(exceeded) => exceeded.word(),
+            Self::UnboundedRequest { .. } => "unbounded",
+            _ => "",
+        }
     }
 
     /// `error.code`, as in logs, metrics and records.
@@ -231,8 +267,10 @@ impl Refusal {
             ("x-request-id", Cow::Owned(request_id.to_owned())),
             self.retry_headers(),
         ];
-        if let Self::MethodNotAllowed { allow } = self {
-            headers.push(("allow", Cow::Borrowed(*allow)));
+        match self {
+            Self::MethodNotAllowed { allow } => headers.push(("allow", Cow::Borrowed(*allow))),
+            Self::LimitReached(exceeded) => exceeded.more_retry_headers(&mut headers),
+            _ => {}
         }
         let Terms {
             status, details, ..
@@ -252,6 +290,10 @@ impl Refusal {
         match self {
             Self::InvalidRequest(fault) => (param, code) = (fault.param, fault.code),
             Self::ModelNotAllowed { .. } | Self::ModelNotFound { .. } => param = Some("model"),
+            Self::UnboundedRequest {
+                unbounded: Unbounded::MaxTokens,
+                ..
+            } => param = Some("max_tokens"),
             Self::ProviderErrorEvent(error) => {
                 kind = text::or(&error.kind, kind);
                 code = Some(text::or(&error.code, self.code()));
@@ -265,6 +307,17 @@ impl Refusal {
             code,
         })
     }
+}
+
+fn unbounded_text(limit: &str, unbounded: Unbounded) -> String {
+    let missing = match unbounded {
+        Unbounded::MaxTokens => "Set `max_tokens`",
+        Unbounded::ContextWindow => {
+            "It has content that is not text, and the context window of the model is not known to the gateway"
+        }
+        Unbounded::Price => "The price of the model is not known to the gateway",
+    };
+    format!("The limit `{limit}` takes only requests whose cost has an upper bound. {missing}.")
 }
 
 /// What status an error event would have been: 400 when the request itself is at fault, so that

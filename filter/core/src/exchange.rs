@@ -1,8 +1,9 @@
 //! One client request and its answer, from the first header to the usage record.
 //!
 //! An exchange owns its state and borrows nothing of the shell. The phases are in the files below
-//! this one, in the order in which they happen: `request` (begin, body), `attempts` (select,
-//! begin, splice), `answer` (head, frames, end), `local_reply`, `settle`.
+//! this one, in the order in which they happen: `request` (begin, body), `admission` (limits),
+//! `attempts` (select, begin, splice), `answer` (head, frames, end), `guard` (cut at a limit),
+//! `local_reply`, `open` (what outlives the process), `settle`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,23 +12,31 @@ use std::sync::Arc;
 
 use filter_llm::openai::chat::EditPoints;
 
-use crate::admit::Admission;
+use crate::admit::{Admission, Grip, Obstacle};
 use crate::attempt::Attempt;
 use crate::authenticate::Caller;
 use crate::config::Compiled;
 use crate::error::Refusal;
 use crate::head::{ClientApi, Strip};
 use crate::host::{Clock, HeaderSink, HeldBodies, HeldBody, NodeState, Now};
+use crate::limits::{Asked, NodeLimits};
 use crate::route::{Attributes, Route};
 
+mod admission;
 mod answer;
 mod attempts;
+mod guard;
 mod local_reply;
+mod open;
 mod request;
-mod settle;
+pub(crate) mod settle;
+
+use admission::Pending;
+use guard::Guard;
 
 pub use crate::respond::ResponseStep;
 pub use local_reply::LocalReply;
+pub use open::{OpenTerms, Progress};
 pub use settle::{LogFields, Sample, Settled, StreamEnd, TokenCounts};
 
 /// The cluster that stands for "no target is left": nobody listens on its one endpoint, and its
@@ -50,6 +59,8 @@ pub struct Begin<'a> {
     pub node: NodeState,
     /// What the process holds of request bodies.
     pub held: &'static HeldBodies,
+    /// What the process may spend of its limits.
+    pub limits: &'static NodeLimits,
 }
 
 impl fmt::Debug for Begin<'_> {
@@ -87,6 +98,12 @@ pub enum Step {
         /// Larger bodies are refused.
         limit_bytes: u64,
     },
+    /// A limit has to be asked for: hold the request and call [`Exchange::wait`]. Then, whichever
+    /// comes first: [`Exchange::on_credit`] when woken, [`Exchange::on_wait_over`] after `max_us`.
+    Wait {
+        /// Microseconds, at most.
+        max_us: u64,
+    },
     /// Send the request on, after [`Exchange::edit_forward_head`].
     Forward,
     /// Answer at once.
@@ -123,22 +140,33 @@ pub struct Exchange {
     entropy: [u8; 32],
     began: Now,
     held: HeldBody,
+    limits: &'static NodeLimits,
     api: ClientApi,
     request_id: String,
     authority: Vec<u8>,
     strip: Strip,
     attributes: Attributes,
     caller: Option<Caller>,
+    /// It waits for a limit.
+    pending: Option<Box<Pending>>,
     admitted: Option<Admitted>,
     attempts: Vec<Attempt>,
     /// Index of the next planned attempt.
     next_planned: usize,
+    /// The first limit that stood in the way of a further attempt.
+    obstacle: Option<Box<Obstacle>>,
+    /// What watches the stream that comes.
+    guard: Guard,
     /// No target was left when the specifier asked.
     is_stopped: bool,
     /// The head of a provider's answer went to the client.
     has_client_head: bool,
+    /// What the client gets as the body of an answer that had none.
+    missing_body: Vec<u8>,
     /// `error.code` of the error of ours that the client got.
     error_code: Option<&'static str>,
+    /// What about a limit stood in the way, if the client was refused for one.
+    limit_refusal: &'static str,
 }
 
 /// What is known once a request is let through.
@@ -154,6 +182,13 @@ struct Admitted {
     edits: EditPoints,
     body_len: usize,
     text_bytes: u64,
+    asked: Asked,
+    /// `<team>/<user>`; empty: no user was named, or there are no limits.
+    limit_subject: String,
+    /// What each attempt holds of its limits, in their order.
+    grips: Vec<Grip>,
+    /// The most tokens of output, where we lowered it.
+    clamped_to: Option<u64>,
 }
 
 impl Exchange {
@@ -179,8 +214,8 @@ impl Exchange {
     /// ① The whole body has come: parse, route, admit.
     pub fn on_request_body(&mut self, body: &[u8], clock: &dyn Clock) -> Step {
         match self.decide(body, clock) {
-            Ok(()) => Step::Forward,
-            Err(refusal) => Step::Reply(self.refuse(&refusal)),
+            Ok(step) => step,
+            Err(refused) => Step::Reply(self.refuse_with(&refused)),
         }
     }
 

@@ -10,7 +10,8 @@ use crate::text;
 /// Headers in which client libraries send a key, each removed before a provider sees the request.
 const KEY_HEADERS: [&str; 4] = ["authorization", "x-api-key", "api-key", "x-goog-api-key"];
 /// Headers that Envoy itself adds to most requests before the filters see them.
-const ENVOYS_HEADERS: [&str; 3] = [
+const ENVOYS_HEADERS: [&str; 4] = [
+    "x-forwarded-proto",
     "x-envoy-internal",
     "x-envoy-external-address",
     "x-envoy-expected-rq-timeout-ms",
@@ -118,7 +119,7 @@ impl<'a> RequestHead<'a> {
             b"content-encoding" => self.content_encoding = Some(value),
             b"content-length" => self.content_length = Some(value),
             b"x-request-id" => self.request_id = Some(value).filter(|id| is_request_id(id)),
-            _ if is_internal(name) => {
+            _ if is_internal(name) || tells_of_client(name) => {
                 if name == b"x-turnpike-attributes" {
                     self.attributes = Some(value);
                 }
@@ -248,7 +249,7 @@ pub(crate) struct Strip {
     makes_request_id: bool,
     /// Bit `n`: there is `ENVOYS_HEADERS[n]`.
     envoys: u8,
-    /// The other `x-envoy-*` and `x-turnpike-*`.
+    /// The other internal headers, and those that tell of the client.
     internal: Vec<Box<str>>,
     /// The client's path, without its key.
     pub(crate) path: Cow<'static, [u8]>,
@@ -302,6 +303,12 @@ fn is_request_id(id: &[u8]) -> bool {
 /// Headers between our own parts and Envoy's: a client that could set one would steer them.
 fn is_internal(name: &[u8]) -> bool {
     name.starts_with(b"x-envoy-") || name.starts_with(b"x-turnpike-")
+}
+
+/// Headers by which proxies, this Envoy among them, tell where a request comes from: a client's
+/// address and way here do not concern a provider.
+fn tells_of_client(name: &[u8]) -> bool {
+    name.starts_with(b"x-forwarded-") || [&b"forwarded"[..], b"via", b"x-real-ip"].contains(&name)
 }
 
 fn query_fields(query: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {

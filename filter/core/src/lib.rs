@@ -11,9 +11,10 @@
 //! |---|---|---|
 //! | ① begin | `begin`, `edit_request_head` | `head`, `authenticate`, `models` |
 //! | ① body | `on_request_bytes`, `on_request_body`, `edit_forward_head` | `route`, `admit` |
+//! | ① limits | `wait`, `on_credit`, `on_wait_over` | `admit`, `exchange/admission` |
 //! | ② attempt | `select` | `exchange/attempts` |
 //! | ③ request | `begin_attempt`, `splice_body`, `on_request_sent` | `forward` |
-//! | ③ answer | `on_response_head`, `observe` or `transform`, `on_response_end` | `respond` |
+//! | ③ answer | `on_response_head`, `observe` or `transform`, `guard`, `on_response_end` | `respond`, `exchange/guard` |
 //! | ① answer | `edit_client_head`, `restore_request_head`, `on_local_reply` | `exchange/answer`, `exchange/local_reply` |
 //! | ① settle | `settle` | `attempt`, `exchange/settle` |
 //!
@@ -27,12 +28,15 @@ mod admit;
 mod attempt;
 mod authenticate;
 pub mod config;
+pub mod crashed;
+pub mod credit;
 mod error;
 pub mod exchange;
 mod forward;
 mod head;
 pub mod host;
 pub mod key;
+pub mod limits;
 mod models;
 mod respond;
 mod route;

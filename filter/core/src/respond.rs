@@ -35,6 +35,8 @@ pub(crate) struct Expected {
     pub(crate) stream: bool,
     /// Usage in the stream was asked for by us, not by the client.
     pub(crate) strips_usage: bool,
+    /// The plan has another target after this one.
+    pub(crate) may_be_followed: bool,
     pub(crate) max_event_bytes: u64,
     pub(crate) hold_bytes: u64,
     pub(crate) hold_us: u64,
@@ -128,6 +130,9 @@ impl Answer {
         }
         match self.body {
             Body::Held(_) => ResponseStep::Hold,
+            // The router leaves an answer as soon as it has seen its head. Should no other target
+            // be left, the client gets these words, so they are read first.
+            Body::Error(_) if expected.may_be_followed => ResponseStep::Hold,
             _ => ResponseStep::Pass,
         }
     }
@@ -196,7 +201,10 @@ impl Answer {
                 let verdict = held.take(chunk, secret, clock);
                 self.follow(verdict, out, clock);
             }
-            Body::Error(error) => error.take(chunk),
+            Body::Error(error) => {
+                error.take(chunk);
+                self.releases_head |= error.is_full();
+            }
             Body::Replaced { .. } => self.give_replacement(out),
             Body::NoneYet | Body::Plain(_) | Body::Opaque { .. } => {
                 out.extend_from_slice(chunk);
@@ -219,7 +227,10 @@ impl Answer {
                 let verdict = held.end(secret);
                 self.follow(verdict, out, clock);
             }
-            Body::Error(error) => error.print(secret, out),
+            Body::Error(error) => {
+                error.print(secret, out);
+                self.releases_head = true;
+            }
             Body::Replaced { .. } => self.give_replacement(out),
             Body::NoneYet | Body::Opaque { .. } => {}
         }
@@ -262,12 +273,27 @@ impl Answer {
         }
     }
 
+    /// The provider's own error, as a client may see it.
+    pub(crate) fn provider_error(&self, secret: &[u8]) -> Option<Vec<u8>> {
+        let Body::Error(error) = &self.body else {
+            return None;
+        };
+        let mut words = Vec::new();
+        error.print(secret, &mut words);
+        Some(words)
+    }
+
     /// The error of ours that took the answer's place.
     pub(crate) const fn replacement(&self) -> Option<&Refusal> {
         match &self.body {
             Body::Replaced { refusal, .. } => Some(refusal),
             _ => None,
         }
+    }
+
+    /// The provider's own error goes to the client, and does not say when to come again.
+    pub(crate) const fn is_untimed_error(&self) -> bool {
+        matches!(self.body, Body::Error(_)) && self.retry_after_s.is_none()
     }
 
     fn follow(&mut self, verdict: HoldVerdict, out: &mut Vec<u8>, clock: &dyn Clock) {

@@ -19,6 +19,8 @@ pub(crate) struct Wish<'a> {
     pub(crate) attributes: &'a Attributes,
     pub(crate) needs: Needs,
     pub(crate) text_bytes: u64,
+    /// When it is asked, which prices depend on.
+    pub(crate) unix_s: u64,
 }
 
 /// Attributes of a request; of two with one name the first counts.
@@ -244,6 +246,10 @@ impl Planning<'_> {
             let Some(provider) = self.config.providers.get(target.provider) else {
                 continue;
             };
+            if !self.config.prices.allow(&target.prices, self.wish.unix_s) {
+                self.rejected.unpriced = true;
+                continue;
+            }
             let Caller { key, team } = self.caller;
             let credential = self
                 .config
@@ -269,15 +275,18 @@ struct Rejected {
     not_allowed: bool,
     incapable: bool,
     no_credential: bool,
+    unpriced: bool,
 }
 
 impl Rejected {
-    /// A missing credential is told first: it alone is nothing that the caller can change.
+    /// A missing credential or price is told first: they are nothing that the caller can change.
     fn refusal(&self, asked: &str) -> Refusal {
         if self.no_credential {
             Refusal::VendorsUnavailable {
                 retry_after_s: None,
             }
+        } else if self.unpriced {
+            Refusal::PriceUnknown
         } else if self.not_allowed && !self.incapable {
             Refusal::ModelNotAllowed {
                 model: asked.to_owned(),

@@ -61,6 +61,24 @@ fn a_plain_request_allocates_at_most_twelve_times() {
 }
 
 #[test]
+fn limits_add_a_bounded_number_of_allocations() {
+    let of = |limits| {
+        let mut script = Script::with_limits(limits);
+        script.plain_request();
+        allocations(|| {
+            script.plain_request();
+        })
+    };
+    // What applies, what it needs, what is held, its units, the attempts' list and the charges:
+    // one each, however many limits there are, but for lists that grow.
+    let none = of(0);
+    for (limits, more) in [(1, 6), (3, 6), (8, 8)] {
+        let count = of(limits) - none;
+        assert!(count <= more, "{limits} limits: {count}");
+    }
+}
+
+#[test]
 fn a_streamed_request_allocates_as_often_however_long_it_is() {
     let mut script = Script::new();
     for asks_usage in [true, false] {

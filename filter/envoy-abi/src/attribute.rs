@@ -37,6 +37,8 @@ pub enum Attribute {
     ConnectionId = 28,
     /// Address of the upstream host.
     UpstreamAddress = 41,
+    /// This Envoy's own address on the attempt's upstream connection; none until there is one.
+    UpstreamLocalAddress = 51,
     /// Why the upstream connection failed.
     UpstreamTransportFailureReason = 52,
     /// Attempts so far, a number; 0 before the router.
@@ -69,6 +71,7 @@ mod tests {
             (Attribute::SourceAddress, 24),
             (Attribute::ConnectionId, 28),
             (Attribute::UpstreamAddress, 41),
+            (Attribute::UpstreamLocalAddress, 51),
             (Attribute::UpstreamTransportFailureReason, 52),
             (Attribute::UpstreamRequestAttemptCount, 53),
             (Attribute::XdsClusterName, 57),

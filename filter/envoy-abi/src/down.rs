@@ -7,6 +7,7 @@ use crate::cell::{FAILURE_DETAILS, FilterCell, Ran, Response, Stream, failure_re
 use crate::cut;
 use crate::http::{DownstreamFilter, LocalReply};
 use crate::op::QueuedCall;
+use crate::selection;
 use crate::status::{BodyStatus, HeadersStatus, LocalReplyStatus, TrailersStatus};
 
 type Cell = FilterCell<dyn DownstreamFilter>;
@@ -14,57 +15,48 @@ type Cell = FilterCell<dyn DownstreamFilter>;
 pub(crate) fn request_headers<S: Stream>(cell: &Cell, host: &mut S, end: bool) -> HeadersStatus {
     #[cfg(feature = "fault-injection")]
     cell.arm(crate::fault::asked_by_request(host));
-    let ran = cell.run(host, "downstream.request_headers", |filter, host| {
-        filter.on_request_headers(host, end)
-    });
-    let status = match ran {
-        Ran::Answered(status) => status,
-        Ran::Broken if fail_request(cell, host) => return HeadersStatus::StopIteration,
-        Ran::Busy | Ran::Broken => return HeadersStatus::Continue,
-    };
-    cell.make_calls(host, |_| true);
-    status
+    run(
+        cell,
+        host,
+        "downstream.request_headers",
+        (fail_request, HeadersStatus::StopIteration),
+        |filter, host| filter.on_request_headers(host, end),
+    )
 }
 
 pub(crate) fn request_body<S: Stream>(cell: &Cell, host: &mut S, end: bool) -> BodyStatus {
-    let ran = cell.run(host, "downstream.request_body", |filter, host| {
-        filter.on_request_body(host, end)
-    });
-    let status = match ran {
-        Ran::Answered(status) => status,
-        Ran::Broken if fail_request(cell, host) => return BodyStatus::StopIterationNoBuffer,
-        Ran::Busy | Ran::Broken => return BodyStatus::Continue,
-    };
-    cell.make_calls(host, |_| true);
-    status
+    run(
+        cell,
+        host,
+        "downstream.request_body",
+        (fail_request, BodyStatus::StopIterationNoBuffer),
+        |filter, host| filter.on_request_body(host, end),
+    )
 }
 
 pub(crate) fn request_trailers<S: Stream>(cell: &Cell, host: &mut S) -> TrailersStatus {
-    let ran = cell.run(host, "downstream.request_trailers", |filter, host| {
-        filter.on_request_trailers(host)
-    });
-    let status = match ran {
-        Ran::Answered(status) => status,
-        Ran::Broken if fail_request(cell, host) => return TrailersStatus::StopIteration,
-        Ran::Busy | Ran::Broken => return TrailersStatus::Continue,
-    };
-    cell.make_calls(host, |_| true);
-    status
+    run(
+        cell,
+        host,
+        "downstream.request_trailers",
+        (fail_request, TrailersStatus::StopIteration),
+        |filter, host| filter.on_request_trailers(host),
+    )
 }
 
 pub(crate) fn response_headers<S: Stream>(cell: &Cell, host: &mut S, end: bool) -> HeadersStatus {
-    let ran = cell.run(host, "downstream.response_headers", |filter, host| {
-        filter.on_response_headers(host, end)
-    });
-    let status = match ran {
-        Ran::Answered(status) => status,
+    run(
+        cell,
+        host,
+        "downstream.response_headers",
         // Nothing is out yet: Envoy replaces the provider's response by a reply.
-        Ran::Broken if fail_request(cell, host) => return HeadersStatus::StopIteration,
-        Ran::Busy | Ran::Broken => return HeadersStatus::Continue,
-    };
-    cell.note_response_headers(status);
-    cell.make_calls(host, |_| true);
-    status
+        (fail_request, HeadersStatus::StopIteration),
+        |filter, host| {
+            let status = filter.on_response_headers(host, end);
+            cell.note_response_headers(status);
+            status
+        },
+    )
 }
 
 pub(crate) fn response_body<S: Stream>(cell: &Cell, host: &mut S, end: bool) -> BodyStatus {
@@ -74,29 +66,50 @@ pub(crate) fn response_body<S: Stream>(cell: &Cell, host: &mut S, end: bool) -> 
     if cut::is_asked(host) && fail_response(cell, host) {
         return BodyStatus::StopIterationNoBuffer;
     }
-    let ran = cell.run(host, "downstream.response_body", |filter, host| {
-        filter.on_response_body(host, end)
-    });
-    let status = match ran {
-        Ran::Answered(status) => status,
-        Ran::Broken if fail_response(cell, host) => return BodyStatus::StopIterationNoBuffer,
-        Ran::Busy | Ran::Broken => return BodyStatus::Continue,
-    };
-    cell.note_response_body(status);
-    cell.make_calls(host, |_| true);
-    status
+    run(
+        cell,
+        host,
+        "downstream.response_body",
+        (fail_response, BodyStatus::StopIterationNoBuffer),
+        |filter, host| {
+            let status = filter.on_response_body(host, end);
+            cell.note_response_body(status);
+            status
+        },
+    )
 }
 
 pub(crate) fn response_trailers<S: Stream>(cell: &Cell, host: &mut S) -> TrailersStatus {
-    let ran = cell.run(host, "downstream.response_trailers", |filter, host| {
-        filter.on_response_trailers(host)
-    });
-    let status = match ran {
+    if cut::is_asked(host) && fail_response(cell, host) {
+        return TrailersStatus::StopIteration;
+    }
+    run(
+        cell,
+        host,
+        "downstream.response_trailers",
+        (fail_response, TrailersStatus::StopIteration),
+        |filter, host| filter.on_response_trailers(host),
+    )
+}
+
+/// Runs a hook of the filter, then the calls that it queued. A broken filter, or a specifier that
+/// panics in these calls, fails the stream, the first time only, and stops it with the answer given.
+fn run<S: Stream, R: Default>(
+    cell: &Cell,
+    host: &mut S,
+    hook: &'static str,
+    (fail, stop): (fn(&Cell, &mut S) -> bool, R),
+    body: impl FnOnce(&mut (dyn DownstreamFilter + 'static), &mut S) -> R,
+) -> R {
+    let status = match cell.run(host, hook, body) {
         Ran::Answered(status) => status,
-        Ran::Broken if fail_response(cell, host) => return TrailersStatus::StopIteration,
-        Ran::Busy | Ran::Broken => return TrailersStatus::Continue,
+        Ran::Broken if fail(cell, host) => return stop,
+        Ran::Busy | Ran::Broken => return R::default(),
     };
-    cell.make_calls(host, |_| true);
+    let unrouted = selection::fails_in(|| cell.make_calls(host, |_| true));
+    if unrouted && !cell.is_destroyed() && fail(cell, host) {
+        return stop;
+    }
     status
 }
 

@@ -7,7 +7,7 @@
 
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-use crate::hooks::names::REQUEST_FAULTS;
+use crate::hooks::names::request_faults;
 use crate::http::HttpHost;
 use crate::specifier::SpecifierHost;
 use crate::status::{HeaderMap, MetadataSource};
@@ -46,12 +46,22 @@ fn taken_from_environment(hook: &str) -> bool {
 pub(crate) fn asked_by_request(host: &mut impl HttpHost) -> Option<&'static str> {
     let asked = known(host.header(HeaderMap::Request, HEADER)?)?;
     host.set_metadata_string(NAMESPACE, KEY, asked.as_bytes());
+    schedule(host, asked, "downstream.scheduled");
     Some(asked)
 }
 
 /// What the downstream filter passed on.
-pub(crate) fn asked_by_metadata(host: &impl HttpHost) -> Option<&'static str> {
-    known(host.metadata_string(MetadataSource::Dynamic, NAMESPACE, KEY)?)
+pub(crate) fn asked_by_metadata(host: &mut impl HttpHost) -> Option<&'static str> {
+    let asked = known(host.metadata_string(MetadataSource::Dynamic, NAMESPACE, KEY)?)?;
+    schedule(host, asked, "upstream.scheduled");
+    Some(asked)
+}
+
+/// Makes Envoy call the hook that is to panic: filters of this module may schedule no event.
+fn schedule(host: &mut impl HttpHost, asked: &str, hook: &str) {
+    if asked == hook {
+        host.new_scheduler().commit(0);
+    }
 }
 
 /// What the downstream filter passed on, for the specifier.
@@ -60,10 +70,7 @@ pub(crate) fn asked_of_specifier(host: &impl SpecifierHost) -> Option<&'static s
 }
 
 fn known(name: &[u8]) -> Option<&'static str> {
-    REQUEST_FAULTS
-        .iter()
-        .find(|known| known.as_bytes() == name)
-        .copied()
+    request_faults().find(|known| known.as_bytes() == name)
 }
 
 #[cfg(test)]

@@ -280,13 +280,16 @@ pub trait HttpHost {
         }
         self.body(Body::ReceivedRequest).copy_to(out);
     }
-    /// Replaces the whole request body; `content-length` stays the caller's business.
+    /// Replaces the whole request body; `content-length` stays the caller's business. In a trailers
+    /// hook there is no received frame: what was held back then takes the bytes.
     fn replace_request_body(&mut self, bytes: &[u8]) {
         if !self.received_buffered_request_body() {
             self.drain_body(Body::BufferedRequest, self.body_size(Body::BufferedRequest));
         }
         self.drain_body(Body::ReceivedRequest, self.body_size(Body::ReceivedRequest));
-        self.append_body(Body::ReceivedRequest, bytes);
+        if !self.append_body(Body::ReceivedRequest, bytes) {
+            self.append_body(Body::BufferedRequest, bytes);
+        }
     }
     /// Appends the whole response body held so far to `out`, then the received frame.
     fn copy_response_body(&self, out: &mut Vec<u8>) {
@@ -295,7 +298,8 @@ pub trait HttpHost {
         }
         self.body(Body::ReceivedResponse).copy_to(out);
     }
-    /// Replaces the whole response body held so far and the received frame.
+    /// Replaces the whole response body held so far and the received frame, as
+    /// [`replace_request_body`](Self::replace_request_body) does.
     fn replace_response_body(&mut self, bytes: &[u8]) {
         if !self.received_buffered_response_body() {
             self.drain_body(
@@ -307,7 +311,9 @@ pub trait HttpHost {
             Body::ReceivedResponse,
             self.body_size(Body::ReceivedResponse),
         );
-        self.append_body(Body::ReceivedResponse, bytes);
+        if !self.append_body(Body::ReceivedResponse, bytes) {
+            self.append_body(Body::BufferedResponse, bytes);
+        }
     }
 }
 
@@ -333,8 +339,10 @@ pub trait DownstreamHost: HttpHost {
 
 /// What the scheduled hook of a downstream filter may call.
 pub trait ScheduledHost: DownstreamHost {
-    /// Ends the response with trailers; only after `on_response_body(end_of_stream = true)`
-    /// answered `StopIterationAndBuffer`. Envoy flushes the buffered body first. Queued.
+    /// Ends the response with trailers: after `on_response_body(end_of_stream = true)` answered
+    /// `StopIterationAndBuffer`, when Envoy flushes the buffered body first; or in the middle of a
+    /// body, when the attempt's connection is closed and no trailers, where there are none, leave
+    /// a body that ends as it should (measured on Envoy 1.40 over HTTP/1.1). Queued.
     fn send_response_trailers(&mut self, trailers: &[(&str, &[u8])]);
 }
 

@@ -78,21 +78,21 @@ impl HttpInstance {
     }
 }
 
-/// Runs a hook of the instance behind `filter`; `pass` is answered when nothing else can be.
+/// Runs a hook of the instance behind `filter`; the default, which passes on, is answered when
+/// nothing else can be.
 ///
 /// # Safety
 /// `filter` is null or came from `http_filter_new` and was not destroyed; `stream` is the
 /// Envoy side of it.
-pub(crate) unsafe fn with_instance<R>(
+pub(crate) unsafe fn with_instance<R: Default>(
     stream: Ptr,
     filter: Ptr,
-    pass: R,
     hook: impl FnOnce(&Side, &mut EnvoyStream<'_>) -> R,
 ) -> R {
     let raw = filter.cast::<HttpInstance>();
     // SAFETY: alive until `http_filter_destroy`, and then as long as a hook is on the stack.
     let Some(instance) = (unsafe { raw.as_ref() }) else {
-        return pass;
+        return R::default();
     };
     instance.depth.set(instance.depth.get() + 1);
     let answer = guard("http_filter", || {
@@ -102,7 +102,7 @@ pub(crate) unsafe fn with_instance<R>(
     instance.depth.set(instance.depth.get() - 1);
     // SAFETY: as above; `instance` is not used after this.
     unsafe { free_if_done(raw) };
-    answer.unwrap_or(pass)
+    answer.unwrap_or_default()
 }
 
 /// Destroys the instance behind `filter`, at once or when its last running hook ends.

@@ -1,5 +1,5 @@
-//! Safe Rust over Envoy's dynamic-module ABI ("v0.2.0", Envoy 1.40), and the only crate with
-//! `unsafe` in it.
+//! Safe Rust over Envoy's dynamic-module ABI ("v0.2.0", Envoy 1.40), and one of the two crates
+//! with `unsafe` in them.
 //!
 //! A cdylib implements the traits below and names its four factories in [`declare_module!`];
 //! all 51 hooks are exported from here. It binds only what Turnpike uses: no callouts, no
@@ -49,7 +49,8 @@
 //! | upstream request hooks | 500 with a JSON error, not retried |
 //! | upstream, response headers in hand or held | `:status: 500` with a JSON error, retried if the route does |
 //! | upstream, later | no more provider bytes, and a cut by the module's downstream filter |
-//! | specifier | Envoy's previous choice of cluster |
+//! | specifier, inside a downstream hook's call | 500 with a JSON error |
+//! | specifier, before a retry | Envoy's previous choice of cluster |
 //! | bootstrap | nothing; the extension lives on |
 //!
 //! A broken downstream filter gets no `on_stream_complete`: what must be settled in any case
@@ -85,6 +86,7 @@ mod module;
 mod op;
 mod raw;
 mod scheduler;
+mod selection;
 mod shutdown;
 mod specifier;
 mod status;
@@ -94,7 +96,7 @@ mod view;
 
 pub use attribute::Attribute;
 pub use bootstrap::{Bootstrap, BootstrapHost, known_release};
-pub use hooks::names::{HOOKS, PROCESS_FAULTS, REQUEST_FAULTS};
+pub use hooks::names::{HOOKS, Hook, Reach, process_faults, request_faults};
 pub use http::{
     DownstreamFilter, DownstreamFilterConfig, DownstreamHost, HttpConfigHost, HttpFilterConfig,
     HttpHost, LocalReply, LocalReplyHost, ScheduledHost, UpstreamFilter, UpstreamFilterConfig,

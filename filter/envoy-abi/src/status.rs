@@ -1,4 +1,4 @@
-//! The small enums that cross the ABI: header maps, body buffers, hook answers.
+//! The small enums that cross the ABI: header maps, body buffers, hook answers. The default answer passes on.
 //!
 //! Discriminants are Envoy's (`abi.h`, "v0.2.0") and travel as C ints.
 
@@ -31,10 +31,11 @@ pub enum Body {
 }
 
 /// Answer of a headers hook.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
 pub enum HeadersStatus {
     /// Headers go on to the next filter.
+    #[default]
     Continue = 0,
     /// Headers are held; body hooks still come, and one that answers `Continue` releases them.
     StopIteration = 1,
@@ -47,10 +48,11 @@ pub enum HeadersStatus {
 }
 
 /// Answer of a body hook.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
 pub enum BodyStatus {
     /// The frame goes on, after held headers and buffered frames.
+    #[default]
     Continue = 0,
     /// The frame is buffered; over the buffer limit Envoy answers 413 or 500 itself.
     StopIterationAndBuffer = 1,
@@ -61,20 +63,22 @@ pub enum BodyStatus {
 }
 
 /// Answer of a trailers hook.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
 pub enum TrailersStatus {
     /// Trailers go on.
+    #[default]
     Continue = 0,
     /// Trailers are held.
     StopIteration = 1,
 }
 
 /// Answer of the local-reply hook.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
 pub enum LocalReplyStatus {
     /// Envoy sends the reply, or cuts the stream when response headers are already out.
+    #[default]
     Continue = 0,
     /// Envoy resets the stream instead of replying.
     ContinueAndResetStream = 1,

@@ -16,39 +16,48 @@ type Cell = FilterCell<dyn UpstreamFilter>;
 pub(crate) fn request_headers<S: Stream>(cell: &Cell, host: &mut S, end: bool) -> HeadersStatus {
     #[cfg(feature = "fault-injection")]
     cell.arm(crate::fault::asked_by_metadata(host));
-    let ran = cell.run(host, "upstream.request_headers", |filter, host| {
-        filter.on_request_headers(host, end)
-    });
-    let status = match ran {
-        Ran::Answered(status) => status,
-        Ran::Broken if fail_request(cell, host) => return HeadersStatus::StopIteration,
-        Ran::Busy | Ran::Broken => return HeadersStatus::Continue,
-    };
-    make_calls(cell, host);
-    status
+    run_request(
+        cell,
+        host,
+        "upstream.request_headers",
+        HeadersStatus::StopIteration,
+        |filter, host| filter.on_request_headers(host, end),
+    )
 }
 
 pub(crate) fn request_body<S: Stream>(cell: &Cell, host: &mut S, end: bool) -> BodyStatus {
-    let ran = cell.run(host, "upstream.request_body", |filter, host| {
-        filter.on_request_body(host, end)
-    });
-    let status = match ran {
-        Ran::Answered(status) => status,
-        Ran::Broken if fail_request(cell, host) => return BodyStatus::StopIterationNoBuffer,
-        Ran::Busy | Ran::Broken => return BodyStatus::Continue,
-    };
-    make_calls(cell, host);
-    status
+    run_request(
+        cell,
+        host,
+        "upstream.request_body",
+        BodyStatus::StopIterationNoBuffer,
+        |filter, host| filter.on_request_body(host, end),
+    )
 }
 
 pub(crate) fn request_trailers<S: Stream>(cell: &Cell, host: &mut S) -> TrailersStatus {
-    let ran = cell.run(host, "upstream.request_trailers", |filter, host| {
-        filter.on_request_trailers(host)
-    });
-    let status = match ran {
+    run_request(
+        cell,
+        host,
+        "upstream.request_trailers",
+        TrailersStatus::StopIteration,
+        |filter, host| filter.on_request_trailers(host),
+    )
+}
+
+/// Runs a request hook of the filter, then the calls that it queued. A broken filter answers the
+/// client 500, the first time only, and then stops the request with the answer given.
+fn run_request<S: Stream, R: Default>(
+    cell: &Cell,
+    host: &mut S,
+    hook: &'static str,
+    stop: R,
+    body: impl FnOnce(&mut (dyn UpstreamFilter + 'static), &mut S) -> R,
+) -> R {
+    let status = match cell.run(host, hook, body) {
         Ran::Answered(status) => status,
-        Ran::Broken if fail_request(cell, host) => return TrailersStatus::StopIteration,
-        Ran::Busy | Ran::Broken => return TrailersStatus::Continue,
+        Ran::Broken if fail_request(cell, host) => return stop,
+        Ran::Busy | Ran::Broken => return R::default(),
     };
     make_calls(cell, host);
     status
@@ -91,12 +100,20 @@ pub(crate) fn response_body<S: Stream>(cell: &Cell, host: &mut S, end: bool) -> 
 }
 
 pub(crate) fn response_trailers<S: Stream>(cell: &Cell, host: &mut S) -> TrailersStatus {
+    let held = cell.response() == Response::Held;
     let ran = cell.run(host, "upstream.response_trailers", |filter, host| {
         filter.on_response_trailers(host)
     });
     match ran {
         Ran::Answered(status) => status,
-        Ran::Busy | Ran::Broken => TrailersStatus::Continue,
+        Ran::Broken => {
+            if held {
+                replace_response(cell, host);
+            }
+            give_up(cell, host, Body::BufferedResponse);
+            TrailersStatus::Continue
+        }
+        Ran::Busy => TrailersStatus::Continue,
     }
 }
 
@@ -167,8 +184,14 @@ fn stop_forwarding<S: Stream>(cell: &Cell, host: &mut S) {
         Body::ReceivedResponse,
         host.body_size(Body::ReceivedResponse),
     );
+    give_up(cell, host, Body::ReceivedResponse);
+}
+
+/// Ends the response once: with the failure's body in `place` where its headers are those of a
+/// failure, else with a cut.
+fn give_up<S: Stream>(cell: &Cell, host: &mut S, place: Body) {
     if cell.take_failure_body() {
-        host.append_body(Body::ReceivedResponse, FAILURE_BODY);
+        host.append_body(place, FAILURE_BODY);
     } else if cell.answer_once() {
         cut::ask(host);
     }

@@ -2,6 +2,7 @@
 
 mod answer;
 pub mod chat;
+pub mod closing;
 pub mod error;
 pub mod meter;
 pub mod models;

@@ -3,7 +3,11 @@
 //! Starts the agent, holds Envoy's listeners back until there is a config (or a deadline has
 //! passed), publishes metrics once a second, and drains at shutdown.
 
-use std::sync::Arc;
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use filter_agent::ads::Snapshot;
 use filter_core::config::compile;
@@ -22,7 +26,7 @@ use crate::{
     node::{NodeError, ThisNode},
     published,
     settings::{Settings, SettingsError},
-    worker,
+    waiting, worker,
 };
 
 const TICK_MS: u64 = 1_000;
@@ -35,8 +39,11 @@ const RESTORED_WAIT_US: u64 = 2_000_000;
 pub(crate) enum BootstrapError {
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    #[error("state_dir: {0}")]
-    StateDir(#[from] std::io::Error),
+    #[error(
+        "state_dir {path} cannot be written: {error}. Usage, config and clusters are kept there: \
+         name a directory on a local disk with room that this process may write to"
+    )]
+    StateDir { path: PathBuf, error: io::Error },
     #[error(transparent)]
     Snapshot(#[from] SnapshotFileError),
     #[error(transparent)]
@@ -54,6 +61,8 @@ pub(crate) struct Extension {
     running: Option<Running>,
     known_clusters: watch::Sender<KnownClusters>,
     tick: Timer,
+    /// Ends the waits of requests whose time is over.
+    sweep: Timer,
     /// Monotonic moment at which the listeners open, config or not.
     release_at_us: u64,
     released: bool,
@@ -74,10 +83,14 @@ pub(crate) fn create(
     config: &[u8],
 ) -> Result<Box<dyn Bootstrap>, BootstrapError> {
     let settings = Settings::parse(config)?;
-    std::fs::create_dir_all(&settings.state_dir)?;
+    let refused = |error| BootstrapError::StateDir {
+        path: settings.state_dir.clone(),
+        error,
+    };
+    claim(&settings.state_dir).map_err(refused)?;
     if host.validation_mode() {
         // Envoy refuses a config whose watched file is missing; nothing else may be started.
-        ClusterFile::ensure(&settings.clusters_file())?;
+        ClusterFile::ensure(&settings.clusters_file()).map_err(refused)?;
         return Ok(Box::new(Validation));
     }
     let snapshot_file = SnapshotFile::new(
@@ -91,7 +104,7 @@ pub(crate) fn create(
         .unwrap_or_default();
     let (compiled, _) = compile(&resources);
     let max_stale_us = u64::from(compiled.settings().max_stale_s) * 1_000_000;
-    let clusters = ClusterFile::create(settings.clusters_file(), &resources)?;
+    let clusters = ClusterFile::create(settings.clusters_file(), &resources).map_err(refused)?;
     let (known_clusters, known) = watch::channel(KnownClusters {
         announced: false,
         names: clusters.names(),
@@ -103,9 +116,12 @@ pub(crate) fn create(
         wait_us = wait_us.min(RESTORED_WAIT_US);
     }
     let node = Arc::new(ThisNode::create(&settings.state_dir, &settings.node)?);
+    make_open_tables(&node, host.concurrency());
     worker::install(Arc::clone(&node));
     let tick = host.new_timer();
     tick.enable(TICK_MS);
+    let sweep = host.new_timer();
+    sweep.enable(waiting::SWEEP_MS);
     Ok(Box::new(Extension {
         metrics: Metrics::define(host)?,
         start: Some(Start {
@@ -123,11 +139,35 @@ pub(crate) fn create(
         running: None,
         known_clusters,
         tick,
+        sweep,
         release_at_us: clock::mono_us().saturating_add(wait_us),
         released: false,
         drain: None,
         settings,
     }))
+}
+
+/// Makes each worker's first table of open exchanges.
+fn make_open_tables(node: &ThisNode, workers: u32) {
+    for shard in 0..workers {
+        if let Err(error) = node.supply(shard).fill(node, 0) {
+            // Tried again once a second; until then requests go on all the same.
+            log::error(&format!(
+                "state_dir: no table of open exchanges: {error}. What is open when this process \
+                 is killed will not be recorded"
+            ));
+        }
+    }
+}
+
+/// Makes the state directory and shows that it can be written. An Envoy that could keep no usage
+/// does not start; one whose disk fails later goes on serving, and shows what it lost.
+fn claim(state_dir: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(state_dir)?;
+    let probe = state_dir.join(format!("probe.{}", std::process::id()));
+    let written = std::fs::write(&probe, "room for one line\n");
+    let removed = std::fs::remove_file(&probe);
+    written.and(removed)
 }
 
 /// A snapshot that cannot be read is as good as none, and said.
@@ -199,7 +239,11 @@ impl Bootstrap for Extension {
         });
     }
 
-    fn on_timer_fired(&mut self, host: &mut dyn BootstrapHost, _timer: TimerId) {
+    fn on_timer_fired(&mut self, host: &mut dyn BootstrapHost, timer: TimerId) {
+        if timer == self.sweep.id() {
+            self.sweep.enable(waiting::SWEEP_MS);
+            return waiting::sweep(clock::mono_us());
+        }
         self.tick.enable(if self.drain.is_some() {
             DRAIN_TICK_MS
         } else {
@@ -215,6 +259,9 @@ impl Bootstrap for Extension {
 
     fn on_shutdown(&mut self, host: &mut dyn BootstrapHost, done: ShutdownDone) {
         self.metrics.flush(host);
+        if let Some(running) = &self.running {
+            running.drain();
+        }
         let wait_us = self.settings.drain_deadline_ms.saturating_mul(1_000);
         let until_us = clock::mono_us().saturating_add(wait_us);
         // A second signal replaces the first one's token, which completes when it is dropped.

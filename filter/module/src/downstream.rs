@@ -7,19 +7,24 @@ use filter_core::exchange::{Begin, Exchange, Head, LocalReply as Answer, Reply, 
 use filter_envoy_abi::{
     Attribute, Body, BodyStatus, DownstreamFilter, DownstreamFilterConfig, DownstreamHost,
     HeaderMap, HeadersStatus, HttpHost, LocalReply, LocalReplyHost, LocalReplyStatus,
-    TrailersStatus,
+    ScheduledHost, TrailersStatus,
 };
 
 use crate::{
     clock::SystemClock,
+    credit,
     exchanges::{self, Handle},
     host::{Sink, reply_headers},
-    published,
+    open_table, published, upstream,
+    waiting::{self, Wait},
     worker::{self, HELD},
 };
 
 /// Room above the body limit, so that the refusal is ours and not Envoy's plain 413.
 const BUFFER_SLACK_BYTES: u64 = 64 * 1024;
+
+/// The event by which a stream that was cut comes to its end; others are [`waiting`]'s.
+const CUT: u64 = 2;
 
 /// Makes the downstream filters.
 pub(crate) struct DownstreamConfig;
@@ -29,6 +34,9 @@ impl DownstreamFilterConfig for DownstreamConfig {
         worker::enter(host.worker_index());
         Box::new(Downstream {
             handle: None,
+            wait: None,
+            waits_since_us: None,
+            is_cut: false,
             replied: false,
             replacement: None,
         })
@@ -37,6 +45,12 @@ impl DownstreamFilterConfig for DownstreamConfig {
 
 struct Downstream {
     handle: Option<Handle>,
+    /// The request is held until there is credit for it.
+    wait: Option<Wait>,
+    /// When that began, by the monotonic clock.
+    waits_since_us: Option<u64>,
+    /// The client has got the closing events of a stream whose provider goes on.
+    is_cut: bool,
     /// We have replied: what still arrives of the request is dropped.
     replied: bool,
     /// What stands in for a reply of Envoy's own.
@@ -54,28 +68,22 @@ impl DownstreamFilter for Downstream {
             host,
             map: HeaderMap::Request,
         });
-        self.handle = exchanges::open(Box::new(exchange));
+        self.handle = exchanges::open(exchange);
         worker::note_open_count();
-        match step {
-            Step::NeedBody { .. } if end_of_stream => match self.decide(host, &[]) {
-                BodyStatus::Continue => HeadersStatus::Continue,
-                _ => HeadersStatus::StopIteration,
-            },
+        let status = match step {
+            Step::NeedBody { .. } if end_of_stream => self.decide(host, &[]),
             Step::NeedBody { limit_bytes } => {
                 let wanted = limit_bytes.saturating_add(BUFFER_SLACK_BYTES);
                 if host.buffer_limit() < wanted {
                     host.set_buffer_limit(wanted);
                 }
-                HeadersStatus::StopIteration
+                return HeadersStatus::StopIteration;
             }
-            Step::Forward => {
-                self.forward(host);
-                HeadersStatus::Continue
-            }
-            Step::Reply(reply) => {
-                self.reply(host, &reply);
-                HeadersStatus::StopIteration
-            }
+            step => self.follow(host, step),
+        };
+        match status {
+            BodyStatus::Continue => HeadersStatus::Continue,
+            _ => HeadersStatus::StopIteration,
         }
     }
 
@@ -111,7 +119,8 @@ impl DownstreamFilter for Downstream {
         let Some(handle) = self.handle else {
             return HeadersStatus::Continue;
         };
-        exchanges::with(handle, |exchange| {
+        let missing_body = exchanges::with_open(handle, |open| {
+            let exchange = &mut open.exchange;
             exchange.restore_request_head(&mut Sink {
                 host,
                 map: HeaderMap::Request,
@@ -120,28 +129,31 @@ impl DownstreamFilter for Downstream {
                 host,
                 map: HeaderMap::Response,
             });
+            let missing_body = exchange.take_missing_body();
+            open_table::note(open);
+            missing_body
         });
         if let Some(reply) = &self.replacement {
-            // A reply of Envoy's without a body has no place for ours: only its head is replaced,
-            // and its length must say so, or the client waits for bytes that never come.
-            let body_len = if end_of_stream { 0 } else { reply.body.len() };
-            let length = body_len.to_string();
-            host.set_header(
-                HeaderMap::Response,
-                ":status",
-                reply.status.to_string().as_bytes(),
-            );
-            host.set_header(HeaderMap::Response, "content-length", length.as_bytes());
-            for (name, value) in reply_headers(reply) {
-                host.set_header(HeaderMap::Response, name, value);
+            replace_head(host, reply);
+        }
+        if end_of_stream {
+            let replacement = self.replacement.take().map(|reply| reply.body);
+            if let Some(body) = replacement.or(missing_body.flatten()) {
+                add_body(host, &body);
             }
         }
         HeadersStatus::Continue
     }
 
-    fn on_response_body(&mut self, host: &mut dyn DownstreamHost, _end: bool) -> BodyStatus {
+    fn on_response_body(&mut self, host: &mut dyn DownstreamHost, end: bool) -> BodyStatus {
         if let Some(reply) = self.replacement.take() {
             host.replace_response_body(&reply.body);
+        }
+        let is_cut = |handle| exchanges::with(handle, |exchange| exchange.is_cut());
+        if !end && !self.is_cut && self.handle.and_then(is_cut) == Some(true) {
+            self.is_cut = true;
+            // The closing events go first: what is called from here would overtake them.
+            host.new_scheduler().commit(CUT);
         }
         BodyStatus::Continue
     }
@@ -152,8 +164,12 @@ impl DownstreamFilter for Downstream {
         reply: LocalReply<'_>,
     ) -> LocalReplyStatus {
         let status = u16::try_from(reply.status).unwrap_or(500);
+        let is_connected = host.attribute_str(upstream::CONNECTED).is_some();
         let answer = self.handle.and_then(|handle| {
             exchanges::with(handle, |exchange| {
+                if !is_connected {
+                    exchange.on_unconnected();
+                }
                 exchange.on_local_reply(status, reply.details)
             })
         });
@@ -169,13 +185,35 @@ impl DownstreamFilter for Downstream {
         LocalReplyStatus::Continue
     }
 
+    fn on_scheduled(&mut self, host: &mut dyn ScheduledHost, event_id: u64) {
+        if event_id == CUT {
+            // Ends the stream, and with it the attempt: the provider's connection is closed.
+            return host.send_response_trailers(&[]);
+        }
+        if self.wait.take().is_none() {
+            return;
+        }
+        let step = self
+            .handle
+            .and_then(|handle| exchanges::with(handle, |e| e.on_credit(&SystemClock)));
+        let Some(step) = step.flatten() else { return };
+        if self.follow(host, step) == BodyStatus::Continue {
+            host.continue_decoding();
+        }
+    }
+
     fn on_stream_complete(&mut self, host: &mut dyn HttpHost) {
+        self.end_wait("gone");
         let Some(handle) = self.handle.take() else {
             return;
         };
-        let Some(mut exchange) = exchanges::close(handle) else {
+        let Some(mut open) = exchanges::close(handle) else {
             return;
         };
+        let exchange = &mut open.exchange;
+        if host.attribute_str(upstream::CONNECTED).is_none() {
+            exchange.on_unconnected();
+        }
         exchange.restore_request_head(&mut Sink {
             host,
             map: HeaderMap::Request,
@@ -190,7 +228,7 @@ impl DownstreamFilter for Downstream {
                 flags: host.attribute_int(Attribute::ResponseFlags).unwrap_or(0),
                 shutdown: worker::is_shutting_down(),
             };
-            worker::settle(&mut exchange, &end);
+            worker::settle(&mut open, &end);
         }
         worker::with_log(|entries| {
             host.set_metadata_strings(exchanges::METADATA_NAMESPACE, entries);
@@ -199,18 +237,19 @@ impl DownstreamFilter for Downstream {
 }
 
 impl Drop for Downstream {
-    /// Settles what `on_stream_complete` did not: after a panic that hook is left out.
+    /// Settles what `on_stream_complete` did not: after a panic that hook is left out, and the
+    /// client gets a 500 if it has no head yet.
     fn drop(&mut self) {
-        let Some(mut exchange) = self.handle.take().and_then(exchanges::close) else {
+        let Some(mut open) = self.handle.take().and_then(exchanges::close) else {
             return;
         };
         let end = StreamEnd {
-            response_code: 0,
+            response_code: open.exchange.client_status().unwrap_or(500).into(),
             details: b"",
             flags: 0,
             shutdown: worker::is_shutting_down(),
         };
-        worker::settle(&mut exchange, &end);
+        worker::settle(&mut open, &end);
     }
 }
 
@@ -242,20 +281,52 @@ impl Downstream {
         let step = self.handle.and_then(|h| {
             exchanges::with(h, |exchange| exchange.on_request_body(body, &SystemClock))
         });
+        step.map_or(BodyStatus::Continue, |step| self.follow(host, step))
+    }
+
+    /// Does what the exchange says of a request that is whole.
+    fn follow(&mut self, host: &mut dyn DownstreamHost, mut step: Step) -> BodyStatus {
+        if let (Step::Wait { .. }, Some(handle)) = (&step, self.handle) {
+            let alarm = waiting::alarm(host.new_scheduler());
+            let waits = exchanges::with(handle, |exchange| {
+                let step = exchange.wait(alarm, &SystemClock);
+                (step, exchange.waits_until_us())
+            });
+            if let Some((after, until_us)) = waits {
+                step = after;
+                self.wait = until_us.map(|until_us| Wait::until(until_us, host.new_scheduler()));
+                self.waits_since_us
+                    .get_or_insert_with(crate::clock::mono_us);
+            }
+        }
         match step {
-            Some(Step::Forward | Step::NeedBody { .. }) => {
+            Step::Forward | Step::NeedBody { .. } => {
+                self.end_wait("forwarded");
                 self.forward(host);
                 BodyStatus::Continue
             }
-            Some(Step::Reply(reply)) => self.reply(host, &reply),
-            None => BodyStatus::Continue,
+            Step::Wait { .. } => BodyStatus::StopIterationAndBuffer,
+            Step::Reply(reply) => {
+                self.end_wait("refused");
+                self.reply(host, &reply)
+            }
+        }
+    }
+
+    /// Counts a wait, if there was one.
+    fn end_wait(&mut self, outcome: &'static str) {
+        self.wait = None;
+        if let Some(since_us) = self.waits_since_us.take() {
+            worker::note_wait(outcome, crate::clock::mono_us().saturating_sub(since_us));
         }
     }
 
     /// Hands the request to the router under the exchange's handle.
     fn forward(&self, host: &mut dyn DownstreamHost) {
         let Some(handle) = self.handle else { return };
-        let retries = exchanges::with(handle, |exchange| {
+        let retries = exchanges::with_open(handle, |open| {
+            open_table::admit(open);
+            let exchange = &mut open.exchange;
             exchange.edit_forward_head(&mut Sink {
                 host,
                 map: HeaderMap::Request,
@@ -286,6 +357,28 @@ impl Downstream {
     }
 }
 
+fn replace_head(host: &mut dyn DownstreamHost, reply: &Reply) {
+    let status = reply.status.to_string();
+    let length = reply.body.len().to_string();
+    host.set_header(HeaderMap::Response, ":status", status.as_bytes());
+    host.set_header(HeaderMap::Response, "content-length", length.as_bytes());
+    for (name, value) in reply_headers(reply) {
+        host.set_header(HeaderMap::Response, name, value);
+    }
+}
+
+/// Gives a body to a head that had none. No body hook is called for it.
+fn add_body(host: &mut dyn DownstreamHost, body: &[u8]) {
+    let is_added = host.append_body(Body::BufferedResponse, body);
+    // The client waits for as many bytes as the length says.
+    let length = if is_added { body.len() } else { 0 };
+    host.set_header(
+        HeaderMap::Response,
+        "content-length",
+        length.to_string().as_bytes(),
+    );
+}
+
 fn begin(host: &dyn DownstreamHost, end_of_stream: bool) -> (Exchange, Step) {
     let headers = host.headers(HeaderMap::Request);
     let headers: Vec<(&[u8], &[u8])> = headers.iter().collect();
@@ -296,6 +389,7 @@ fn begin(host: &dyn DownstreamHost, end_of_stream: bool) -> (Exchange, Step) {
         entropy: worker::entropy(),
         node: published::node_state(crate::clock::mono_us()),
         held: &HELD,
+        limits: credit::limits(),
     };
     Exchange::begin(
         &begin,
@@ -305,3 +399,6 @@ fn begin(host: &dyn DownstreamHost, end_of_stream: bool) -> (Exchange, Step) {
         },
     )
 }
+
+#[cfg(test)]
+mod tests;

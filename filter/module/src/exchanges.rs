@@ -9,6 +9,8 @@ use std::cell::RefCell;
 
 use filter_core::exchange::Exchange;
 
+use crate::open_table;
+
 /// The internal request header that carries a [`Handle`].
 pub(crate) const HEADER: &str = "x-turnpike-exchange";
 
@@ -61,9 +63,16 @@ impl Handle {
     }
 }
 
+/// An exchange that is open, and its place in the memory that outlives the process.
+pub(crate) struct Open {
+    pub(crate) exchange: Exchange,
+    /// `None`: it was not admitted, or there was no room.
+    pub(crate) slot: Option<open_table::Slot>,
+}
+
 struct Slot {
     generation: u32,
-    exchange: Option<Box<Exchange>>,
+    open: Option<Box<Open>>,
 }
 
 /// A slab: slots are reused, their generation rises each time.
@@ -74,10 +83,10 @@ struct Slab {
 }
 
 impl Slab {
-    fn insert(&mut self, exchange: Box<Exchange>) -> Option<Handle> {
+    fn insert(&mut self, open: Box<Open>) -> Option<Handle> {
         if let Some(index) = self.free.pop() {
             let slot = self.slots.get_mut(usize::try_from(index).ok()?)?;
-            slot.exchange = Some(exchange);
+            slot.open = Some(open);
             return Some(Handle {
                 index,
                 generation: slot.generation,
@@ -86,7 +95,7 @@ impl Slab {
         let index = u32::try_from(self.slots.len()).ok()?;
         self.slots.push(Slot {
             generation: 1,
-            exchange: Some(exchange),
+            open: Some(open),
         });
         Some(Handle {
             index,
@@ -94,22 +103,22 @@ impl Slab {
         })
     }
 
-    fn exchange(&mut self, handle: Handle) -> Option<&mut Exchange> {
+    fn open(&mut self, handle: Handle) -> Option<&mut Open> {
         let slot = self.slots.get_mut(usize::try_from(handle.index).ok()?)?;
         (slot.generation == handle.generation)
-            .then_some(slot.exchange.as_deref_mut())
+            .then_some(slot.open.as_deref_mut())
             .flatten()
     }
 
-    fn remove(&mut self, handle: Handle) -> Option<Box<Exchange>> {
+    fn remove(&mut self, handle: Handle) -> Option<Box<Open>> {
         let slot = self.slots.get_mut(usize::try_from(handle.index).ok()?)?;
         if slot.generation != handle.generation {
             return None;
         }
-        let exchange = slot.exchange.take()?;
+        let open = slot.open.take()?;
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push(handle.index);
-        Some(exchange)
+        Some(open)
     }
 }
 
@@ -118,18 +127,27 @@ thread_local! {
 }
 
 /// Opens an exchange on this worker; `None` only when 2^32 are open.
-pub(crate) fn open(exchange: Box<Exchange>) -> Option<Handle> {
-    OPEN.with_borrow_mut(|slab| slab.insert(exchange))
+pub(crate) fn open(exchange: Exchange) -> Option<Handle> {
+    let open = Box::new(Open {
+        exchange,
+        slot: None,
+    });
+    OPEN.with_borrow_mut(|slab| slab.insert(open))
 }
 
 /// Runs `f` on the exchange; `None` when it is closed. `f` must not call back into Envoy in a way
 /// that runs another hook: the calls that do are queued by the ABI layer until a hook has ended.
 pub(crate) fn with<R>(handle: Handle, f: impl FnOnce(&mut Exchange) -> R) -> Option<R> {
-    OPEN.with(|slab| slab.try_borrow_mut().ok()?.exchange(handle).map(f))
+    with_open(handle, |open| f(&mut open.exchange))
+}
+
+/// As [`with`], with the exchange's slot.
+pub(crate) fn with_open<R>(handle: Handle, f: impl FnOnce(&mut Open) -> R) -> Option<R> {
+    OPEN.with(|slab| slab.try_borrow_mut().ok()?.open(handle).map(f))
 }
 
 /// Closes the exchange; later uses of the handle find nothing.
-pub(crate) fn close(handle: Handle) -> Option<Box<Exchange>> {
+pub(crate) fn close(handle: Handle) -> Option<Box<Open>> {
     OPEN.with(|slab| slab.try_borrow_mut().ok()?.remove(handle))
 }
 

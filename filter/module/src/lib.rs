@@ -12,6 +12,7 @@
 mod agent;
 mod bootstrap;
 mod clock;
+mod credit;
 mod downstream;
 mod entropy;
 mod exchanges;
@@ -19,10 +20,12 @@ mod host;
 mod log;
 mod metrics;
 mod node;
+mod open_table;
 mod published;
 mod settings;
 mod specifier;
 mod upstream;
+mod waiting;
 mod worker;
 
 use filter_envoy_abi::{

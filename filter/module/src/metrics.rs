@@ -8,7 +8,10 @@ use std::collections::BTreeMap;
 use filter_core::exchange::Sample;
 use filter_envoy_abi::{BootstrapHost, CounterId, GaugeId, HistogramId, MetricsError};
 
-use crate::{log, worker};
+use crate::{
+    credit::{self, LeaseCounts, WantCounts},
+    log, worker,
+};
 
 /// Histogram values that one worker keeps between two flushes; more are counted as dropped.
 const VALUES_MAX: usize = 8_192;
@@ -63,12 +66,26 @@ fn tokens(sample: &Sample) -> [u64; TOKEN_TYPES.len()] {
 pub(crate) struct Counts {
     requests: BTreeMap<RequestLabels, u64>,
     models: BTreeMap<ModelLabels, ModelCounts>,
+    limit_refusals: BTreeMap<&'static str, u64>,
+    /// Waits at a limit's edge that are over, by what came of them.
+    limit_waits: BTreeMap<&'static str, u64>,
+    limit_wait_ms: Vec<u64>,
     /// Usage records that the disk refused.
     pub(crate) lost_records: u64,
     dropped_values: u64,
 }
 
 impl Counts {
+    /// Adds a wait at a limit's edge.
+    pub(crate) fn add_wait(&mut self, outcome: &'static str, waited_us: u64) {
+        *self.limit_waits.entry(outcome).or_default() += 1;
+        if self.limit_wait_ms.len() < VALUES_MAX {
+            self.limit_wait_ms.push(waited_us / 1_000);
+        } else {
+            self.dropped_values += 1;
+        }
+    }
+
     /// Adds one exchange.
     pub(crate) fn add(&mut self, sample: &Sample) {
         let labels = RequestLabels {
@@ -79,6 +96,9 @@ impl Counts {
             reason: sample.reason,
         };
         *self.requests.entry(labels).or_default() += 1;
+        if !sample.limit_refusal.is_empty() {
+            *self.limit_refusals.entry(sample.limit_refusal).or_default() += 1;
+        }
         if sample.provider.is_empty() {
             return;
         }
@@ -111,6 +131,12 @@ pub(crate) struct Metrics {
     open: GaugeId,
     lost_records: CounterId,
     dropped_values: CounterId,
+    open_table_full: CounterId,
+    lease_connected: GaugeId,
+    lease_wants: CounterId,
+    limit_refusals: CounterId,
+    limit_waits: CounterId,
+    limit_wait: HistogramId,
 }
 
 impl Metrics {
@@ -133,6 +159,12 @@ impl Metrics {
             open: host.define_gauge("open_exchanges", &[])?,
             lost_records: host.define_counter("lost_usage_records_total", &[])?,
             dropped_values: host.define_counter("dropped_histogram_values_total", &[])?,
+            open_table_full: host.define_counter("open_table_full_total", &[])?,
+            lease_connected: host.define_gauge("lease_connected", &[])?,
+            lease_wants: host.define_counter("lease_wants_total", &["urgency"])?,
+            limit_refusals: host.define_counter("limit_refusals_total", &["kind"])?,
+            limit_waits: host.define_counter("limit_waits_total", &["outcome"])?,
+            limit_wait: host.define_histogram("limit_wait_ms", &[])?,
         })
     }
 
@@ -147,11 +179,33 @@ impl Metrics {
             if let Ok(counts) = counts {
                 outcome = outcome.and(self.give(host, &counts));
             }
+            let full = worker
+                .supply
+                .as_ref()
+                .map_or(0, |supply| supply.take_full());
+            if full > 0 {
+                outcome = outcome.and(host.increment_counter(self.open_table_full, &[], full));
+            }
         }
         outcome = outcome.and(host.set_gauge(self.open, &[], worker::open_exchanges()));
+        outcome = outcome.and(self.give_leases(host, &credit::LEASES));
         if let Err(error) = outcome {
             log::error(&format!("metrics: {error}"));
         }
+    }
+
+    fn give_leases(
+        &self,
+        host: &mut dyn BootstrapHost,
+        leases: &LeaseCounts,
+    ) -> Result<(), MetricsError> {
+        let WantCounts { urgent, other } = leases.take_wants();
+        for (urgency, count) in [("urgent", urgent), ("ahead", other)] {
+            if count > 0 {
+                host.increment_counter(self.lease_wants, &[urgency], count)?;
+            }
+        }
+        host.set_gauge(self.lease_connected, &[], leases.is_connected().into())
     }
 
     fn give(&self, host: &mut dyn BootstrapHost, counts: &Counts) -> Result<(), MetricsError> {
@@ -180,6 +234,15 @@ impl Metrics {
             for value in &counts.duration_ms {
                 host.record_histogram(self.duration, &model, *value)?;
             }
+        }
+        for (kind, count) in &counts.limit_refusals {
+            host.increment_counter(self.limit_refusals, &[kind], *count)?;
+        }
+        for (outcome, count) in &counts.limit_waits {
+            host.increment_counter(self.limit_waits, &[outcome], *count)?;
+        }
+        for value in &counts.limit_wait_ms {
+            host.record_histogram(self.limit_wait, &[], *value)?;
         }
         for (counter, count) in [
             (self.lost_records, counts.lost_records),

@@ -6,6 +6,7 @@ use crate::{
     clock::SystemClock,
     exchanges::{self, Handle},
     host::WorkerClusters,
+    upstream,
 };
 
 /// Asks the exchange which target comes next.
@@ -21,7 +22,11 @@ impl ClusterSpecifier for Specifier {
             .attribute_int(Attribute::UpstreamRequestAttemptCount)
             .unwrap_or(0);
         let attempt = u32::try_from(count).unwrap_or(u32::MAX).max(1);
+        let has_failed_unconnected = count > 0 && host.attribute_str(upstream::CONNECTED).is_none();
         let chosen = exchanges::with(handle, |exchange| {
+            if has_failed_unconnected {
+                exchange.on_unconnected();
+            }
             let clusters = WorkerClusters(&*host);
             let cluster = exchange.select(attempt, &clusters, &SystemClock).to_owned();
             (cluster, exchange.idle_override())

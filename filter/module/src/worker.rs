@@ -3,7 +3,7 @@
 use std::{
     cell::RefCell,
     sync::{
-        Arc, Mutex, OnceLock,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
@@ -15,8 +15,14 @@ use filter_core::{
 };
 
 use crate::{
-    agent::disk::StateDir, clock::SystemClock, entropy::Generator, exchanges, log, metrics::Counts,
+    agent::disk::StateDir,
+    clock::SystemClock,
+    entropy::Generator,
+    exchanges::{self, Open},
+    log,
+    metrics::Counts,
     node::ThisNode,
+    open_table::{self, Supply},
 };
 
 /// Request bytes that this process holds.
@@ -26,16 +32,33 @@ static NODE: OnceLock<Arc<ThisNode>> = OnceLock::new();
 static WORKERS: Mutex<Vec<Arc<Shared>>> = Mutex::new(Vec::new());
 static SHUTTING_DOWN: AtomicBool = AtomicBool::new(false);
 
-/// What the main thread reads of a worker, about once a second.
+/// What other threads see of a worker, about once a second.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     open: AtomicU64,
+    /// Locked by its worker for each record, and by the agent, which does no more than a short
+    /// write under it.
+    spool: Mutex<Option<ShardWriter<StateDir>>>,
+    /// Of tables of open exchanges; `None` if there is no bootstrap extension.
+    pub(crate) supply: Option<Arc<Supply>>,
     /// Locked by its worker for each request and by the main thread once a second.
     pub(crate) counts: Mutex<Counts>,
 }
 
+impl Shared {
+    /// Exchanges open on this worker, as of its last change.
+    pub(crate) fn open(&self) -> u64 {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    /// This worker's shard; `None` if there is no bootstrap extension.
+    pub(crate) fn spool(&self) -> MutexGuard<'_, Option<ShardWriter<StateDir>>> {
+        // Nothing of a writer is left half changed by a panic.
+        self.spool.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 struct Worker {
-    writer: Option<ShardWriter<StateDir>>,
     generator: Generator,
     /// Refilled by each exchange, so that settling allocates nothing new.
     settled: Settled,
@@ -59,13 +82,18 @@ pub(crate) fn enter(index: u32) {
         if worker.is_some() {
             return;
         }
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(Shared {
+            spool: Mutex::new(NODE.get().map(|node| node.writer(index))),
+            supply: NODE.get().map(|node| node.supply(index)),
+            ..Shared::default()
+        });
+        if let Some(supply) = &shared.supply {
+            open_table::enter(Arc::clone(supply));
+        }
         if let Ok(mut workers) = WORKERS.lock() {
             workers.push(Arc::clone(&shared));
         }
-        let writer = NODE.get().map(|node| node.writer(index));
         *worker = Some(Worker {
-            writer,
             generator: Generator::new(),
             settled: Settled::default(),
             shared,
@@ -91,15 +119,22 @@ pub(crate) fn note_open_count() {
     });
 }
 
-/// Settles an exchange: its record goes to the spool, its sample to the counts.
-pub(crate) fn settle(exchange: &mut Exchange, end: &StreamEnd<'_>) {
+/// Settles an exchange: its record goes to the spool, its sample to the counts, and its slot is
+/// free.
+pub(crate) fn settle(open: &mut Open, end: &StreamEnd<'_>) {
+    settle_exchange(&mut open.exchange, end);
+    // Not before the record is there: whoever adopts a dead process finds one or the other.
+    open_table::free(open.slot.take());
+}
+
+fn settle_exchange(exchange: &mut Exchange, end: &StreamEnd<'_>) {
     note_open_count();
     WORKER.with_borrow_mut(|worker| {
         let Some(worker) = worker else { return };
         exchange.settle_into(end, &SystemClock, &mut worker.settled);
         let mut lost = false;
         if let Some(record) = &worker.settled.record {
-            lost = match &mut worker.writer {
+            lost = match &mut *worker.shared.spool() {
                 Some(writer) => matches!(writer.append(record), Appended::Lost { .. }),
                 None => true,
             };
@@ -107,6 +142,16 @@ pub(crate) fn settle(exchange: &mut Exchange, end: &StreamEnd<'_>) {
         if let Ok(mut counts) = worker.shared.counts.lock() {
             counts.add(&worker.settled.sample);
             counts.lost_records += u64::from(lost);
+        }
+    });
+}
+
+/// A wait for credit is over: `forwarded`, `refused` or `gone`.
+pub(crate) fn note_wait(outcome: &'static str, waited_us: u64) {
+    WORKER.with_borrow(|worker| {
+        let Some(worker) = worker else { return };
+        if let Ok(mut counts) = worker.shared.counts.lock() {
+            counts.add_wait(outcome, waited_us);
         }
     });
 }
@@ -128,10 +173,7 @@ pub(crate) fn with_log(show: impl FnOnce(&[(&str, &[u8])])) {
 /// Exchanges open in this process, as of each worker's last change.
 pub(crate) fn open_exchanges() -> u64 {
     let workers = all();
-    workers
-        .iter()
-        .map(|worker| worker.open.load(Ordering::Relaxed))
-        .sum()
+    workers.iter().map(|worker| worker.open()).sum()
 }
 
 /// Every worker that has handled a stream.

@@ -14,6 +14,7 @@ pub mod type_url {
     pub const MODEL: &str = "type.googleapis.com/turnpike.config.v1.Model";
     pub const RULE_SET: &str = "type.googleapis.com/turnpike.config.v1.RuleSet";
     pub const PRICE_BOOK: &str = "type.googleapis.com/turnpike.config.v1.PriceBook";
+    pub const LIMIT: &str = "type.googleapis.com/turnpike.config.v1.Limit";
     pub const SETTINGS: &str = "type.googleapis.com/turnpike.config.v1.Settings";
     pub const CHECKPOINT: &str = "type.googleapis.com/turnpike.config.v1.Checkpoint";
 }
@@ -28,13 +29,14 @@ pub enum Kind {
     Model,
     RuleSet,
     PriceBook,
+    Limit,
     Settings,
     Checkpoint,
 }
 
 impl Kind {
     /// Every type, in the order of the opening requests: the checkpoint last.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::VirtualKey,
         Self::Team,
         Self::Provider,
@@ -42,6 +44,7 @@ impl Kind {
         Self::Model,
         Self::RuleSet,
         Self::PriceBook,
+        Self::Limit,
         Self::Settings,
         Self::Checkpoint,
     ];
@@ -57,6 +60,7 @@ impl Kind {
             Self::Model => type_url::MODEL,
             Self::RuleSet => type_url::RULE_SET,
             Self::PriceBook => type_url::PRICE_BOOK,
+            Self::Limit => type_url::LIMIT,
             Self::Settings => type_url::SETTINGS,
             Self::Checkpoint => type_url::CHECKPOINT,
         }
@@ -86,6 +90,7 @@ impl From<ResourceKind> for Kind {
             ResourceKind::Model => Self::Model,
             ResourceKind::RuleSet => Self::RuleSet,
             ResourceKind::PriceBook => Self::PriceBook,
+            ResourceKind::Limit => Self::Limit,
             ResourceKind::Settings => Self::Settings,
             ResourceKind::Checkpoint => Self::Checkpoint,
         }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use proto::config::v1::{
-    Credential, Model, PriceBook, Provider, RuleSet, Settings, Team, VirtualKey,
+    Credential, Limit, Model, PriceBook, Provider, RuleSet, Settings, Team, VirtualKey,
 };
 
 use super::{Kind, SINGLETON, WireResource};
@@ -18,6 +18,7 @@ pub enum Resource {
     Model(Model),
     RuleSet(RuleSet),
     PriceBook(PriceBook),
+    Limit(Limit),
     Settings(Settings),
 }
 
@@ -64,6 +65,7 @@ impl Resource {
             Self::Model(_) => Kind::Model,
             Self::RuleSet(_) => Kind::RuleSet,
             Self::PriceBook(_) => Kind::PriceBook,
+            Self::Limit(_) => Kind::Limit,
             Self::Settings(_) => Kind::Settings,
         }
     }
@@ -77,6 +79,7 @@ impl Resource {
             Self::Provider(provider) => &provider.id,
             Self::Credential(credential) => &credential.id,
             Self::Model(model) => &model.id,
+            Self::Limit(limit) => &limit.id,
             Self::RuleSet(_) | Self::PriceBook(_) | Self::Settings(_) => SINGLETON,
         }
     }
@@ -92,6 +95,7 @@ impl Resource {
             Self::Model(message) => prost::Message::encode_to_vec(message),
             Self::RuleSet(message) => prost::Message::encode_to_vec(message),
             Self::PriceBook(message) => prost::Message::encode_to_vec(message),
+            Self::Limit(message) => prost::Message::encode_to_vec(message),
             Self::Settings(message) => prost::Message::encode_to_vec(message),
         };
         let any = super::Any {
@@ -114,6 +118,7 @@ impl Resource {
             Kind::Model => Self::Model(message(value)?),
             Kind::RuleSet => Self::RuleSet(message(value)?),
             Kind::PriceBook => Self::PriceBook(message(value)?),
+            Kind::Limit => Self::Limit(message(value)?),
             Kind::Settings => Self::Settings(message(value)?),
             Kind::Checkpoint => return Err("a checkpoint is not config".to_owned()),
         };

@@ -26,6 +26,7 @@ impl Editable for Resources {
                 self.credentials.insert(credential.id.clone(), credential);
             }
             Resource::Model(model) => drop(self.models.insert(model.id.clone(), model)),
+            Resource::Limit(limit) => drop(self.limits.insert(limit.id.clone(), limit)),
             Resource::RuleSet(rules) => self.rule_set = Some(rules),
             Resource::PriceBook(book) => self.price_book = Some(book),
             Resource::Settings(settings) => self.settings = Some(settings),
@@ -40,6 +41,7 @@ impl Editable for Resources {
             Kind::Provider => self.providers.remove(id).map(Resource::Provider),
             Kind::Credential => self.credentials.remove(id).map(Resource::Credential),
             Kind::Model => self.models.remove(id).map(Resource::Model),
+            Kind::Limit => self.limits.remove(id).map(Resource::Limit),
             Kind::RuleSet => single(&mut self.rule_set, id).map(Resource::RuleSet),
             Kind::PriceBook => single(&mut self.price_book, id).map(Resource::PriceBook),
             Kind::Settings => single(&mut self.settings, id).map(Resource::Settings),
@@ -56,6 +58,7 @@ impl Editable for Resources {
             Kind::Provider => self.providers.get(id).cloned().map(Resource::Provider),
             Kind::Credential => self.credentials.get(id).cloned().map(Resource::Credential),
             Kind::Model => self.models.get(id).cloned().map(Resource::Model),
+            Kind::Limit => self.limits.get(id).cloned().map(Resource::Limit),
             Kind::RuleSet => self
                 .rule_set
                 .clone()

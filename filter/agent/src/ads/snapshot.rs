@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use prost::Message as _;
 use proto::config::v1::{
-    Checkpoint, Credential, Model, PriceBook, Provider, RuleSet, Settings, Team, VirtualKey,
+    Checkpoint, Credential, Limit, Model, PriceBook, Provider, RuleSet, Settings, Team, VirtualKey,
 };
 
 use super::Resources;
@@ -59,6 +59,8 @@ struct Body {
     price_book: Option<PriceBook>,
     #[prost(message, optional, tag = "10")]
     settings: Option<Settings>,
+    #[prost(message, repeated, tag = "11")]
+    limits: Vec<Limit>,
 }
 
 // === impl Snapshot ===
@@ -124,6 +126,7 @@ impl From<Snapshot> for Body {
             rule_set: resources.rule_set,
             price_book: resources.price_book,
             settings: resources.settings,
+            limits: resources.limits.into_values().collect(),
         }
     }
 }
@@ -138,6 +141,7 @@ impl From<Body> for Snapshot {
             models: by_id(body.models, |model| &model.id),
             rule_set: body.rule_set,
             price_book: body.price_book,
+            limits: by_id(body.limits, |limit| &limit.id),
             settings: body.settings,
             checkpoint: body.checkpoint,
         };

@@ -1,9 +1,12 @@
 //! One process's directory: made by it, adopted by another when it is dead.
 
 use super::{
-    BootId, Disk, DiskError, Entry, ShardReader, ShardWriter,
+    BootId, Disk, DiskError, Entry, ShardEnd, ShardReader, ShardWriter,
     format::{HEADER_BYTES, Head, SegmentHeader},
-    layout::{BOOTS, boot_dir, lock_path, segment_path, segments, unborn_dir},
+    in_flight::{InFlight, find_in_flight},
+    layout::{
+        BOOTS, boot_dir, is_spare, lock_path, open_table_path, segment_path, segments, unborn_dir,
+    },
     tail::find_end,
 };
 
@@ -12,7 +15,7 @@ use super::{
 pub struct Boot<D: Disk> {
     disk: D,
     id: BootId,
-    _lock: D::Lock,
+    lock: D::Lock,
 }
 
 /// The directory of a dead process, locked by this one.
@@ -21,6 +24,7 @@ pub struct Adopted<D: Disk> {
     disk: D,
     id: BootId,
     shards: Vec<RecoveredShard>,
+    in_flight: Vec<InFlight>,
     _lock: D::Lock,
 }
 
@@ -30,10 +34,10 @@ pub struct RecoveredShard {
     pub shard: u32,
     /// The lowest sequence that is there.
     pub oldest_seq: u64,
-    /// The highest; below `oldest_seq` if the shard is empty.
+    /// The highest, torn ones included; below `oldest_seq` if the shard is empty.
     pub last_seq: u64,
-    /// Bytes behind it that made no sense, and were cut off if the disk let them be.
-    pub torn_bytes: u64,
+    /// How many of the last sequences are torn, as far as they can be told apart.
+    pub torn: u64,
 }
 
 /// Why a directory was not made or adopted.
@@ -43,7 +47,7 @@ pub enum BootError {
     Disk(#[from] DiskError),
     #[error("boot {0} is another process's")]
     Taken(BootId),
-    #[error("segment `{path}` has format {format}, which this build does not know")]
+    #[error("`{path}` has format {format}, which this build does not know")]
     NewerFormat { path: String, format: u32 },
 }
 
@@ -64,8 +68,10 @@ pub fn boots<D: Disk>(disk: &D) -> Result<Vec<BootId>, DiskError> {
     Ok(boots)
 }
 
-/// Takes over the directory of a dead process: finds what each shard holds and cuts torn tails.
-/// `None` if the process lives, or another one has adopted it, or it is gone.
+/// Takes over the directory of a dead process: finds what each shard holds, and gives back the room
+/// that was set aside for more. What it had open is found as well, and goes into its shards by
+/// [`Adopted::settle`]. `None` if the process lives, or another one has adopted it, or it
+/// is gone.
 ///
 /// # Errors
 /// If the disk fails, or a later build wrote something there; then nothing is changed.
@@ -86,10 +92,19 @@ pub fn adopt<D: Disk>(disk: &D, id: BootId) -> Result<Option<Adopted<D>>, BootEr
     for of_shard in found.chunk_by(|one, other| one.shard == other.shard) {
         shards.extend(recover(disk, of_shard)?);
     }
+    let in_flight = find_in_flight(disk, id, &shards)?;
+    for of_shard in &in_flight {
+        let shard = of_shard.shard;
+        if shards.iter().all(|known| known.shard != shard) {
+            shards.push(RecoveredShard::empty(shard));
+        }
+    }
+    give_back_room(disk, &dir, &found)?;
     Ok(Some(Adopted {
         disk: disk.clone(),
         id,
         shards,
+        in_flight,
         _lock: lock,
     }))
 }
@@ -112,8 +127,25 @@ impl<D: Disk> Boot<D> {
         Ok(Self {
             disk: disk.clone(),
             id,
-            _lock: lock,
+            lock,
         })
+    }
+
+    /// Locks the directory again if the lock's file is gone, as after somebody emptied the state
+    /// directory. True if it was.
+    ///
+    /// # Errors
+    /// If the disk fails, or another process was faster and takes this one for dead.
+    pub fn relock(&mut self) -> Result<bool, BootError> {
+        let dir = boot_dir(self.id);
+        let path = lock_path(&dir);
+        match self.disk.read(&path, 0, &mut []) {
+            Err(DiskError::NotFound(_)) => {}
+            there => return Ok(there.map(|_| false)?),
+        }
+        self.disk.create_dir(&dir)?;
+        self.lock = self.disk.lock(&path)?.ok_or(BootError::Taken(self.id))?;
+        Ok(true)
     }
 
     /// The name of this process.
@@ -126,6 +158,12 @@ impl<D: Disk> Boot<D> {
     #[must_use]
     pub fn writer(&self, shard: u32, segment_bytes: u64) -> ShardWriter<D> {
         ShardWriter::new(self.disk.clone(), self.id, shard, segment_bytes)
+    }
+
+    /// Where a worker's table of open exchanges is to be made; `number` is 1 for its first.
+    #[must_use]
+    pub fn open_table_path(&self, shard: u32, number: u32) -> String {
+        open_table_path(&boot_dir(self.id), shard, number)
     }
 
     /// A reader of a shard, which may begin before its writer does.
@@ -166,6 +204,56 @@ impl<D: Disk> Adopted<D> {
         self.shards.iter().map(reader).collect()
     }
 
+    /// Exchanges that the process had open and that are in no shard yet, and slots of its tables
+    /// that make no sense.
+    #[must_use]
+    pub fn in_flight(&self) -> (usize, usize) {
+        self.in_flight
+            .iter()
+            .fold((0, 0), |(open, damaged), of_shard| {
+                (open + of_shard.records.len(), damaged + of_shard.damaged)
+            })
+    }
+
+    /// Appends what a shard's worker had open, as records, and removes its tables. `cursor` is what
+    /// the ledger has of the shard: after a power failure that may be more than the disk has, and
+    /// no sequence may be used twice. [`Self::end`] is the shard's end then.
+    ///
+    /// # Errors
+    /// If the disk fails; the call may be repeated.
+    pub fn settle(&mut self, shard: u32, cursor: u64) -> Result<(), DiskError> {
+        let Some(in_flight) = self.in_flight.iter_mut().find(|it| it.shard == shard) else {
+            return Ok(());
+        };
+        let Some(known) = self.shards.iter_mut().find(|known| known.shard == shard) else {
+            return Ok(());
+        };
+        let next_seq = known.last_seq.max(cursor) + 1;
+        let (last_seq, outcome) = in_flight.append(&self.disk, self.id, next_seq);
+        if last_seq >= next_seq {
+            known.last_seq = last_seq;
+        }
+        self.in_flight.retain(|it| !it.is_done());
+        outcome
+    }
+
+    /// The end of a shard.
+    #[must_use]
+    pub fn end(&self, shard: u32) -> ShardEnd {
+        let known = self.shards.iter().find(|known| known.shard == shard);
+        ShardEnd {
+            shard,
+            last_seq: known.map_or(0, |known| known.last_seq),
+            unmarked: None,
+        }
+    }
+
+    /// True while a shard lacks some of what its worker had open.
+    #[must_use]
+    pub fn is_unsettled(&self, shard: u32) -> bool {
+        self.in_flight.iter().any(|it| it.shard == shard)
+    }
+
     /// Removes the directory if nothing but the lock is left in it. True if it is gone.
     ///
     /// # Errors
@@ -190,6 +278,18 @@ impl<D: Disk> Adopted<D> {
 }
 
 // === recovery ===
+
+impl RecoveredShard {
+    /// One of which there is nothing but exchanges in flight.
+    fn empty(shard: u32) -> Self {
+        Self {
+            shard,
+            oldest_seq: 1,
+            last_seq: 0,
+            torn: 0,
+        }
+    }
+}
 
 struct FoundSegment {
     shard: u32,
@@ -233,42 +333,38 @@ impl FoundSegment {
     }
 }
 
-/// Finds the end of a shard by its segments, of which only the last one with a header needs to be
-/// read: each other one ends where its successor begins.
+/// Finds the end of a shard by its last segment: each other one ends where its successor begins.
+///
+/// Nothing is cut: what comes after a torn tail goes into a segment of its own.
 fn recover<D: Disk>(
     disk: &D,
     segments: &[FoundSegment],
 ) -> Result<Option<RecoveredShard>, BootError> {
-    let [oldest, ..] = segments else {
+    let (Some(oldest), Some(last)) = (segments.first(), segments.last()) else {
         return Ok(None);
     };
-    let mut torn_bytes = 0;
-    let mut last_seq = oldest.first_seq.saturating_sub(1);
-    for segment in segments.iter().rev() {
-        if matches!(segment.head, Head::Header(_)) {
-            let end = find_end(disk, &segment.path, segment.first_seq)?;
-            last_seq = last_seq.max(end.next_seq.saturating_sub(1));
-            torn_bytes += cut(disk, segment, end.bytes);
-            break;
-        }
-        last_seq = last_seq.max(segment.first_seq.saturating_sub(1));
-        torn_bytes += segment.bytes;
-    }
-    let shard = oldest.shard;
+    let end = find_end(disk, &last.path, last.first_seq, last.head)?;
+    let sound_seq = end.next_seq.saturating_sub(1);
     Ok(Some(RecoveredShard {
-        shard,
+        shard: oldest.shard,
         oldest_seq: oldest.first_seq,
-        last_seq,
-        torn_bytes,
+        last_seq: sound_seq.saturating_add(end.damaged),
+        torn: end.damaged,
     }))
 }
 
-/// Cuts a torn tail off. A disk that cannot be written leaves it: readers stop before it anyway.
-fn cut<D: Disk>(disk: &D, segment: &FoundSegment, sound_bytes: u64) -> u64 {
-    let torn_bytes = segment.bytes.saturating_sub(sound_bytes);
-    if torn_bytes > 0 && disk.truncate(&segment.path, sound_bytes).is_ok() {
-        // Not synced, it is cut again by the next adopter.
-        drop(disk.sync(&segment.path));
+/// Cuts each last segment where it ends, and removes what was to be the next.
+fn give_back_room<D: Disk>(disk: &D, dir: &str, found: &[FoundSegment]) -> Result<(), DiskError> {
+    for of_shard in found.chunk_by(|one, other| one.shard == other.shard) {
+        if let [.., last] = of_shard {
+            // A disk that cannot be written keeps its room, and is read all the same.
+            drop(disk.truncate(&last.path, last.bytes));
+        }
     }
-    torn_bytes
+    for entry in disk.list(dir)? {
+        if is_spare(&entry.name) {
+            drop(disk.remove(&format!("{dir}/{}", entry.name)));
+        }
+    }
+    Ok(())
 }

@@ -68,6 +68,14 @@ pub trait Disk: Clone {
     /// Whatever the disk says.
     fn truncate(&self, path: &str, bytes: u64) -> Result<(), DiskError>;
 
+    /// Sets room aside, so that the file can grow to `bytes` whatever else fills the disk. Neither
+    /// its length nor what is in it changes; cutting it gives back what lies behind the cut. A
+    /// file system that sets no room aside is no error.
+    ///
+    /// # Errors
+    /// [`DiskError::Full`] if there is not that much room.
+    fn reserve(&self, path: &str, bytes: u64) -> Result<(), DiskError>;
+
     /// Renames a file or directory; locks on files in it stay held.
     ///
     /// # Errors
@@ -80,7 +88,7 @@ pub trait Disk: Clone {
     /// Whatever the disk says.
     fn remove(&self, path: &str) -> Result<(), DiskError>;
 
-    /// Brings a file's bytes to the medium.
+    /// Brings a file's bytes, or a directory's names, to the medium.
     ///
     /// # Errors
     /// Whatever the disk says.

@@ -12,6 +12,9 @@ pub(super) const FRAME_HEADER_BYTES: usize = 8;
 /// Largest frame: header, tag and record.
 pub(super) const MAX_FRAME_BYTES: usize = FRAME_HEADER_BYTES + 1 + MAX_RECORD_BYTES;
 
+/// Damaged frames that are passed over at a time.
+const MAX_DAMAGED: u64 = 64;
+
 const MAGIC: &[u8; 8] = b"tp-spool";
 const FORMAT: u32 = 1;
 const TAG_RECORD: u8 = 0;
@@ -195,6 +198,40 @@ pub(super) fn parse(bytes: &[u8], seq: u64) -> Parsed<'_> {
     })
 }
 
+/// Passes over damaged frames: their number and length, if a sound frame stands behind them, which
+/// shows that they are as long as they say. `bytes` begin with the damaged frame of `seq`.
+pub(super) fn pass_over(bytes: &[u8], seq: u64) -> Option<(u64, usize)> {
+    let mut passed = 0;
+    for frames in 1..=MAX_DAMAGED {
+        passed += claimed_length(bytes.get(passed..)?)?;
+        let behind = parse(bytes.get(passed..)?, seq.checked_add(frames)?);
+        if matches!(behind, Parsed::Frame { .. }) {
+            return Some((frames, passed));
+        }
+    }
+    None
+}
+
+/// How many frames can be told apart in bytes that hold no sound one; what is no frame at all
+/// counts as one.
+pub(super) fn count_damaged(mut bytes: &[u8]) -> u64 {
+    let mut frames = 0;
+    while !bytes.is_empty() {
+        frames += 1;
+        let length = claimed_length(bytes).unwrap_or(bytes.len());
+        bytes = bytes.get(length..).unwrap_or_default();
+    }
+    frames
+}
+
+/// What a frame's own header says of its length, if a frame can be that long.
+fn claimed_length(bytes: &[u8]) -> Option<usize> {
+    let length = u32::from_le_bytes(*bytes.first_chunk()?) as usize;
+    (1..=1 + MAX_RECORD_BYTES)
+        .contains(&length)
+        .then_some(FRAME_HEADER_BYTES + length)
+}
+
 fn push_frame(buffer: &mut Vec<u8>, seq: u64, tag: u8, write: impl FnOnce(&mut Vec<u8>)) -> bool {
     let start = buffer.len();
     buffer.extend_from_slice(&[0; FRAME_HEADER_BYTES]);
@@ -305,6 +342,47 @@ mod tests {
         assert!(!push_record(&mut bytes, 1, |body| body.extend_from_slice(&long)));
         assert_eq!(bytes, b"before");
         assert!(push_record(&mut bytes, 1, |body| body.extend_from_slice(&long[1..])));
+    }
+
+    #[test]
+    fn damaged_frames_are_passed_over_up_to_a_sound_one() {
+        let mut bytes = Vec::new();
+        let mut ends = Vec::new();
+        for seq in 5..10 {
+            assert!(push_record(&mut bytes, seq, |body| body
+                .extend_from_slice(b"some words")));
+            ends.push(bytes.len());
+        }
+        assert_eq!(
+            pass_over(&bytes, 4),
+            None,
+            "what stands behind is another sequence's"
+        );
+        bytes[12] ^= 1;
+        assert_eq!(pass_over(&bytes, 5), Some((1, ends[0])));
+        bytes[ends[0] + 12] ^= 1;
+        assert_eq!(pass_over(&bytes, 5), Some((2, ends[1])));
+        assert_eq!(pass_over(&bytes[..ends[1]], 5), None);
+        bytes[ends[0]] = 0;
+        assert_eq!(
+            pass_over(&bytes, 5),
+            None,
+            "a length that cannot be leads nowhere"
+        );
+    }
+
+    #[test]
+    fn damaged_frames_at_an_end_are_counted_as_far_as_they_can_be_told_apart() {
+        let mut bytes = Vec::new();
+        assert_eq!(count_damaged(&bytes), 0);
+        for seq in 1..=3 {
+            assert!(push_record(&mut bytes, seq, |body| body
+                .extend_from_slice(b"some words")));
+        }
+        assert_eq!(count_damaged(&bytes), 3);
+        assert_eq!(count_damaged(&bytes[..bytes.len() - 1]), 3);
+        assert_eq!(count_damaged(&bytes[..3]), 1);
+        assert_eq!(count_damaged(&[0; 4096]), 1);
     }
 
     #[test]

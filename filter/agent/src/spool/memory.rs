@@ -37,6 +37,8 @@ pub(crate) struct State {
 #[derive(Debug, Default)]
 struct Inode {
     bytes: Vec<u8>,
+    /// Room set aside, counted from the file's start.
+    reserved: usize,
     modified_ms: u64,
     locked: bool,
 }
@@ -82,6 +84,12 @@ impl State {
         inode
             .and_then(|inode| self.inodes.get_mut(&inode))
             .ok_or_else(|| DiskError::NotFound(path.to_owned()))
+    }
+
+    fn take_space(&mut self, bytes: usize) {
+        if let Some(space) = &mut self.space {
+            *space -= bytes;
+        }
     }
 
     fn make(&mut self, path: &str) -> Result<u64, DiskError> {
@@ -148,10 +156,11 @@ impl Disk for MemoryDisk {
         let mut state = self.state();
         state.appends += 1;
         state.last_appended = *file;
-        let written = bytes.len().min(state.space.unwrap_or(usize::MAX));
-        if let Some(space) = &mut state.space {
-            *space -= written;
-        }
+        let inode = &state.inodes[file];
+        let set_aside = inode.reserved.saturating_sub(inode.bytes.len());
+        let room = state.space.map_or(usize::MAX, |space| space + set_aside);
+        let written = bytes.len().min(room);
+        state.take_space(written.saturating_sub(set_aside));
         let now_ms = state.now_ms;
         let inode = state.inodes.get_mut(file).unwrap();
         inode.bytes.extend_from_slice(&bytes[..written]);
@@ -190,10 +199,27 @@ impl Disk for MemoryDisk {
         if state.refuse_truncate {
             return Err(DiskError::Failed("read-only".to_owned()));
         }
-        state
-            .file(path)?
-            .bytes
-            .truncate(usize::try_from(bytes).unwrap());
+        let bytes = usize::try_from(bytes).unwrap();
+        let inode = state.file(path)?;
+        let given_back = inode.reserved.saturating_sub(bytes.max(inode.bytes.len()));
+        inode.reserved = inode.reserved.min(bytes);
+        inode.bytes.truncate(bytes);
+        if let Some(space) = &mut state.space {
+            *space += given_back;
+        }
+        Ok(())
+    }
+
+    fn reserve(&self, path: &str, bytes: u64) -> Result<(), DiskError> {
+        let mut state = self.state();
+        let bytes = usize::try_from(bytes).unwrap();
+        let inode = state.file(path)?;
+        let needed = bytes.saturating_sub(inode.reserved.max(inode.bytes.len()));
+        if state.space.is_some_and(|space| space < needed) {
+            return Err(DiskError::Full);
+        }
+        state.file(path)?.reserved = bytes;
+        state.take_space(needed);
         Ok(())
     }
 
@@ -218,16 +244,23 @@ impl Disk for MemoryDisk {
         if state.refuse_remove || state.names.keys().any(|name| name.starts_with(&inside)) {
             return Err(DiskError::Failed(format!("cannot remove {path}")));
         }
-        state
+        let inode = state
             .names
             .remove(path)
-            .map(drop)
-            .ok_or_else(|| DiskError::NotFound(path.to_owned()))
+            .ok_or_else(|| DiskError::NotFound(path.to_owned()))?;
+        let inode = inode.and_then(|inode| state.inodes.get(&inode));
+        let given_back = inode.map_or(0, |inode| inode.reserved.saturating_sub(inode.bytes.len()));
+        if let Some(space) = &mut state.space {
+            *space += given_back;
+        }
+        Ok(())
     }
 
     fn sync(&self, path: &str) -> Result<(), DiskError> {
         let mut state = self.state();
-        state.file(path)?;
+        if !state.names.contains_key(path) {
+            return Err(DiskError::NotFound(path.to_owned()));
+        }
         state.synced.push(path.to_owned());
         Ok(())
     }

@@ -3,8 +3,8 @@
 use proto::metering::v1::GapReason;
 
 use super::{
-    BootId, Disk, DiskError, Entry,
-    format::{Frame, HEADER_BYTES, Head, MAX_FRAME_BYTES, Parsed, SegmentHeader, parse},
+    BootId, Disk, DiskError, Entry, ShardEnd,
+    format::{Frame, HEADER_BYTES, Head, MAX_FRAME_BYTES, Parsed, SegmentHeader, parse, pass_over},
     layout::{segment_path, segments},
 };
 
@@ -49,6 +49,8 @@ pub struct ShardReader<D> {
     shard: u32,
     /// The last sequence of a shard whose writer is dead.
     end: Option<u64>,
+    /// Why sequences before the end are missing, if the writer said so.
+    end_reason: Option<GapReason>,
     /// The sequence that [`Self::read`] gives next.
     next_seq: u64,
     acked: u64,
@@ -92,6 +94,16 @@ enum Tail {
     Corrupt,
 }
 
+impl Tail {
+    /// Why sequences are missing behind it.
+    fn missing_behind(self) -> GapReason {
+        match self {
+            Self::Clean => GapReason::Lost,
+            Self::Partial | Self::Corrupt => GapReason::Torn,
+        }
+    }
+}
+
 impl<D: Disk> ShardReader<D> {
     /// A reader from sequence 1 on, or from the oldest that is kept. `end` is the last sequence if
     /// the writer is dead.
@@ -102,6 +114,7 @@ impl<D: Disk> ShardReader<D> {
             boot,
             shard,
             end,
+            end_reason: None,
             next_seq: 1,
             acked: 0,
             oldest_kept: 1,
@@ -159,6 +172,12 @@ impl<D: Disk> ShardReader<D> {
         }
     }
 
+    /// The writer is done; nothing comes after its end.
+    pub fn end_at(&mut self, end: ShardEnd) {
+        self.end = Some(end.last_seq);
+        self.end_reason = end.unmarked;
+    }
+
     /// The next records or the next gap; `None` if there is nothing yet, or nothing more.
     ///
     /// # Errors
@@ -168,7 +187,7 @@ impl<D: Disk> ShardReader<D> {
             let Some(place) = self.place else {
                 match self.locate()? {
                     Some(gap) => return Ok(Some(gap)),
-                    None if self.place.is_none() => return Ok(self.rest()),
+                    None if self.place.is_none() => return Ok(self.rest(Tail::Clean)),
                     None => continue,
                 }
             };
@@ -186,7 +205,7 @@ impl<D: Disk> ShardReader<D> {
                     // this is not where a frame begins.
                     self.place = None;
                 }
-                return Ok(self.rest());
+                return Ok(self.rest(tail));
             };
             // Now that a successor exists, this segment is final; the writer may have finished it
             // after the scan.
@@ -198,17 +217,6 @@ impl<D: Disk> ShardReader<D> {
             if let Some(hole) = self.cross(successor, tail) {
                 return Ok(Some(hole));
             }
-        }
-    }
-
-    /// Brings the segment being read to the medium.
-    ///
-    /// # Errors
-    /// Whatever the disk says.
-    pub fn sync(&self) -> Result<(), DiskError> {
-        match self.place {
-            Some(place) => self.disk.sync(&self.path(place.segment)),
-            None => Ok(()),
         }
     }
 
@@ -292,18 +300,13 @@ impl<D: Disk> ShardReader<D> {
             offset: 0,
             seq: successor,
         });
-        let reason = if tail == Tail::Clean {
-            GapReason::Lost
-        } else {
-            GapReason::Torn
-        };
-        self.skip_to(successor, reason)
+        self.skip_to(successor, tail.missing_behind())
     }
 
     /// What a dead writer had written and is not there any more.
-    fn rest(&mut self) -> Option<Read> {
-        self.end
-            .and_then(|end| self.skip_to(end + 1, GapReason::Lost))
+    fn rest(&mut self, tail: Tail) -> Option<Read> {
+        let reason = self.end_reason.unwrap_or(tail.missing_behind());
+        self.end.and_then(|end| self.skip_to(end + 1, reason))
     }
 
     fn skip_to(&mut self, seq: u64, reason: GapReason) -> Option<Read> {
@@ -378,7 +381,19 @@ impl<D: Disk> ShardReader<D> {
                 Parsed::Frame { frame, bytes } => (frame, bytes),
                 Parsed::Empty => break Tail::Clean,
                 Parsed::Partial => break Tail::Partial,
-                Parsed::Corrupt => break Tail::Corrupt,
+                Parsed::Corrupt => match pass_over(bytes, place.seq) {
+                    None => break Tail::Corrupt,
+                    Some(_) if !records.is_empty() => break Tail::Clean,
+                    Some((frames, length)) => {
+                        place.seq += frames;
+                        place.offset += length as u64;
+                        bytes = bytes.get(length..).unwrap_or_default();
+                        match self.skip_to(place.seq, GapReason::Torn) {
+                            None => continue,
+                            torn => return (torn, Tail::Clean),
+                        }
+                    }
+                },
             };
             let last = match frame {
                 Frame::Record(_) => place.seq,

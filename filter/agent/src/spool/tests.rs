@@ -1,4 +1,5 @@
 mod model;
+mod upkeep;
 
 use proto::metering::v1::{GapReason, UsageRecord};
 
@@ -287,6 +288,82 @@ fn damage_inside_a_finished_segment_is_named_as_torn() {
     assert_eq!(seen, expected);
 }
 
+#[test]
+fn a_damaged_record_does_not_take_those_behind_it() {
+    for first in 1..=4_usize {
+        for count in 1..=5 - first {
+            let mut shard = Shard::new(DEFAULT_SEGMENT_BYTES);
+            let mut ends = vec![44];
+            for _ in 0..6 {
+                shard.append(1);
+                ends.push(shard.disk.bytes(&shard.segments()[0]).len());
+            }
+            let path = shard.segments()[0].clone();
+            let mut bytes = shard.disk.bytes(&path);
+            for damaged in first..first + count {
+                bytes[ends[damaged] - 1] ^= 1;
+            }
+            shard.disk.overwrite(&path, bytes);
+            let (from, to) = (first as u64, (first + count) as u64 - 1);
+            if from > 1 {
+                assert_eq!(shard.read(), Some(records(1..=from - 1)));
+            }
+            assert_eq!(shard.read(), Some(gap(from, to, GapReason::Torn)));
+            assert_eq!(shard.read(), Some(records(to + 1..=6)));
+            shard.append(1);
+            assert_eq!(shard.read(), Some(records(7..=7)), "its writer goes on");
+        }
+    }
+}
+
+// === the end of a process ===
+
+#[test]
+fn a_gap_that_a_full_disk_does_not_take_is_told_at_the_end() {
+    let mut shard = Shard::new(DEFAULT_SEGMENT_BYTES);
+    shard.append(2);
+    shard.disk.state().space = Some(5);
+    shard.writer.append(&record(3));
+    shard.writer.append(&record(4));
+    assert_eq!(shard.writer.unmarked(), 2);
+    let end = shard.writer.finish();
+    assert_eq!((end.last_seq, end.unmarked), (4, Some(GapReason::DiskFull)));
+    shard.reader.end_at(end);
+    assert_eq!(shard.read(), Some(records(1..=2)));
+    assert_eq!(shard.read(), Some(gap(3, 4, GapReason::DiskFull)));
+    assert_eq!(shard.read(), None);
+}
+
+#[test]
+fn a_process_that_never_had_a_disk_says_what_it_lost() {
+    let mut shard = Shard::new(DEFAULT_SEGMENT_BYTES);
+    shard.disk.state().space = Some(0);
+    shard.writer.append(&record(1));
+    shard.reader.end_at(shard.writer.finish());
+    assert_eq!(shard.read(), Some(gap(1, 1, GapReason::DiskFull)));
+    assert_eq!(shard.read(), None);
+}
+
+#[test]
+fn a_gap_that_the_disk_takes_at_the_end_outlives_the_process() {
+    let mut shard = Shard::new(DEFAULT_SEGMENT_BYTES);
+    shard.append(1);
+    shard.disk.state().space = Some(0);
+    shard.writer.append(&record(2));
+    shard.disk.state().space = None;
+    let end = shard.writer.finish();
+    assert_eq!((end.last_seq, end.unmarked), (2, None));
+    let disk = shard.disk.clone();
+    drop(shard);
+    let adopted = adopt(&disk, BOOT).unwrap().unwrap();
+    let mut reader = adopted.readers().remove(0);
+    assert_eq!(reader.read(LIMIT).unwrap(), Some(records(1..=1)));
+    assert_eq!(
+        reader.read(LIMIT).unwrap(),
+        Some(gap(2, 2, GapReason::DiskFull))
+    );
+}
+
 // === rewinding and keeping ===
 
 #[test]
@@ -388,16 +465,6 @@ fn a_segment_that_cannot_be_removed_does_not_keep_the_others() {
     assert_eq!(shard.segments().len(), 1);
 }
 
-#[test]
-fn the_segment_being_read_can_be_synced() {
-    let mut shard = Shard::new(DEFAULT_SEGMENT_BYTES);
-    shard.append(1);
-    shard.drain();
-    shard.reader.sync().unwrap();
-    let synced = shard.disk.state().synced.clone();
-    assert_eq!(synced, shard.segments());
-}
-
 // === adoption ===
 
 #[test]
@@ -416,7 +483,7 @@ fn a_living_boot_is_not_adopted_and_a_dead_one_once() {
             shard: 0,
             oldest_seq: 1,
             last_seq: 2,
-            torn_bytes: 0
+            torn: 0
         }]
     );
     assert!(
@@ -436,9 +503,9 @@ fn a_boot_is_locked_before_it_has_its_name() {
 }
 
 #[test]
-fn a_torn_tail_is_cut_at_every_byte() {
+fn a_torn_tail_is_named_wherever_it_was_cut() {
     let mut shard = Shard::new(DEFAULT_SEGMENT_BYTES);
-    let mut ends = vec![0];
+    let mut ends = vec![44];
     for _ in 0..4 {
         shard.append(1);
         ends.push(shard.disk.bytes(&shard.segments()[0]).len());
@@ -448,24 +515,71 @@ fn a_torn_tail_is_cut_at_every_byte() {
     let whole = disk.bytes(&path);
     for cut in 0..=whole.len() {
         disk.overwrite(&path, whole[..cut].to_vec());
-        let adopted = adopt(&disk, BOOT).unwrap().unwrap();
-        let expected = ends.iter().filter(|end| **end > 0 && **end <= cut).count();
-        let sound = if expected == 0 {
-            cut.min(44)
-        } else {
-            ends[expected]
-        };
-        let expected = expected as u64;
-        assert_eq!(adopted.shards()[0].last_seq, expected, "cut at {cut}");
-        assert_eq!(disk.bytes(&path).len(), if cut < 44 { cut } else { sound });
-        let [reader] = adopted.readers().try_into().unwrap();
-        let mut reader: ShardReader<MemoryDisk> = reader;
-        assert_eq!(drain(&mut reader), (1..=expected).collect::<Vec<u64>>());
+        // Found the same by whoever comes next.
+        for _ in 0..2 {
+            let adopted = adopt(&disk, BOOT).unwrap().unwrap();
+            let sound = ends.iter().filter(|end| **end <= cut).count().max(1) as u64 - 1;
+            let torn = u64::from(cut > 44 && !ends.contains(&cut));
+            let found = adopted.shards()[0];
+            assert_eq!(
+                (found.last_seq, found.torn),
+                (sound + torn, torn),
+                "cut at {cut}"
+            );
+            let mut reader = adopted.readers().remove(0);
+            if sound > 0 {
+                assert_eq!(reader.read(LIMIT).unwrap(), Some(records(1..=sound)));
+            }
+            let named = (torn > 0).then(|| gap(sound + 1, sound + 1, GapReason::Torn));
+            assert_eq!(reader.read(LIMIT).unwrap(), named, "cut at {cut}");
+            assert_eq!(reader.read(LIMIT).unwrap(), None);
+        }
     }
 }
 
 #[test]
-fn a_tail_on_a_read_only_disk_is_passed_over() {
+fn a_damaged_tail_is_named_record_by_record_as_far_as_they_can_be_told_apart() {
+    let mut shard = Shard::new(DEFAULT_SEGMENT_BYTES);
+    shard.append(3);
+    let sound = shard.disk.bytes(&shard.segments()[0]).len();
+    shard.append(2);
+    let (disk, path) = (shard.disk.clone(), shard.segments()[0].clone());
+    drop(shard);
+    let whole = disk.bytes(&path);
+    let damage = |from: usize, to: usize, damage: fn(u8) -> u8| {
+        let mut bytes = whole.clone();
+        bytes[from..to]
+            .iter_mut()
+            .for_each(|byte| *byte = damage(*byte));
+        disk.overwrite(&path, bytes);
+        let adopted = adopt(&disk, BOOT).unwrap().unwrap();
+        let mut reader = adopted.readers().remove(0);
+        let mut reads = Vec::new();
+        reads.extend(std::iter::from_fn(|| reader.read(LIMIT).unwrap()));
+        reads
+    };
+    let torn = |from, to| gap(from, to, GapReason::Torn);
+    let in_the_fourth = damage(sound + 12, sound + 13, |byte| !byte);
+    assert_eq!(in_the_fourth, [records(1..=3), torn(4, 4), records(5..=5)]);
+    let in_the_fifth = damage(whole.len() - 1, whole.len(), |byte| !byte);
+    assert_eq!(in_the_fifth, [records(1..=4), torn(5, 5)]);
+    // Behind lengths that make sense there were as many records.
+    let mut both = whole.clone();
+    both[sound + 12] ^= 1;
+    *both.last_mut().unwrap() ^= 1;
+    disk.overwrite(&path, both);
+    let adopted = adopt(&disk, BOOT).unwrap().unwrap();
+    assert_eq!(
+        (adopted.shards()[0].last_seq, adopted.shards()[0].torn),
+        (5, 2)
+    );
+    drop(adopted);
+    let zeros = damage(sound, whole.len(), |_| 0);
+    assert_eq!(zeros, [records(1..=3), torn(4, 4)], "one at least");
+}
+
+#[test]
+fn what_comes_after_a_torn_tail_has_a_segment_of_its_own() {
     let mut shard = Shard::new(DEFAULT_SEGMENT_BYTES);
     shard.append(3);
     let (disk, path) = (shard.disk.clone(), shard.segments()[0].clone());
@@ -473,10 +587,27 @@ fn a_tail_on_a_read_only_disk_is_passed_over() {
     let mut bytes = disk.bytes(&path);
     bytes.truncate(bytes.len() - 1);
     disk.overwrite(&path, bytes);
-    disk.state().refuse_truncate = true;
+    let header = format::SegmentHeader {
+        boot: BOOT,
+        shard: 0,
+        first_seq: 4,
+    };
+    let mut next = header.encode();
+    assert!(format::push_record(&mut next, 4, |body| {
+        prost::Message::encode(&record(4), body).unwrap();
+    }));
+    let mut file = disk
+        .create(&layout::segment_path(&layout::boot_dir(BOOT), 0, 4))
+        .unwrap();
+    disk.append(&mut file, &next).unwrap();
     let adopted = adopt(&disk, BOOT).unwrap().unwrap();
-    assert!(adopted.shards()[0].torn_bytes > 0);
-    assert_eq!(drain(&mut adopted.readers()[0]), [1, 2]);
+    let mut reader = adopted.readers().remove(0);
+    assert_eq!(reader.read(LIMIT).unwrap(), Some(records(1..=2)));
+    assert_eq!(
+        reader.read(LIMIT).unwrap(),
+        Some(gap(3, 3, GapReason::Torn))
+    );
+    assert_eq!(reader.read(LIMIT).unwrap(), Some(records(4..=4)));
 }
 
 #[test]

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 
 use proto::metering::v1::{Batch, Gap, OpenShard, UsageDown, UsageUp, usage_down, usage_up};
 
-use crate::spool::{Adopted, BatchLimit, BootId, Disk, DiskError, Read, Retention, ShardReader};
+use crate::spool::{
+    Adopted, BatchLimit, BootId, Disk, DiskError, Read, Retention, ShardEnd, ShardReader,
+};
 
 /// How much may be on its way without an ack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +25,8 @@ pub struct Session<D: Disk> {
     window: Window,
     lanes: Vec<Lane<D>>,
     adopted: Vec<Adopted<D>>,
+    /// Of those, the ones that [`Self::take_done`] gave.
+    told_done: Vec<BootId>,
     /// The lane whose turn it is, so that a busy shard does not starve the others.
     turn: usize,
 }
@@ -82,6 +86,7 @@ impl<D: Disk> Session<D> {
             window,
             lanes: Vec::new(),
             adopted: Vec::new(),
+            told_done: Vec::new(),
             turn: 0,
         }
     }
@@ -145,6 +150,7 @@ impl<D: Disk> Session<D> {
                     lane.in_flight.clear();
                     lane.reader.rewind(resume.next_seq);
                     lane.phase = Phase::Flowing;
+                    self.settle(&resume.boot_id, resume.shard);
                 }
             }
             Some(usage_down::Message::Ack(ack)) => {
@@ -176,15 +182,30 @@ impl<D: Disk> Session<D> {
         self.lanes.iter_mut().filter_map(trouble).collect()
     }
 
-    /// Brings the segments being read to the medium.
-    ///
-    /// # Errors
-    /// The first failure of the disk; the other segments are still tried.
-    pub fn sync(&self) -> Result<(), DiskError> {
-        self.lanes
-            .iter()
-            .map(|lane| lane.reader.sync())
-            .fold(Ok(()), Result::and)
+    /// Dead processes of which the ledger has everything, with the ends of their shards; each once.
+    pub fn take_done(&mut self) -> Vec<(BootId, Vec<ShardEnd>)> {
+        let unsettled = self.unsettled();
+        let mut done = Vec::new();
+        for adopted in &self.adopted {
+            let id = adopted.id();
+            let mut lanes = self.lanes.iter().filter(|lane| lane.reader.boot() == id);
+            let is_settled = unsettled.iter().all(|(boot, _)| *boot != id);
+            if is_settled && lanes.all(Lane::is_done) && !self.told_done.contains(&id) {
+                let shards = adopted.shards().iter();
+                done.push((id, shards.map(|shard| adopted.end(shard.shard)).collect()));
+            }
+        }
+        self.told_done.extend(done.iter().map(|(id, _)| *id));
+        done
+    }
+
+    /// A shard of this process gets no more records: what is missing before its end is to be told.
+    pub fn end(&mut self, boot: BootId, end: ShardEnd) {
+        let of_shard =
+            |lane: &&mut Lane<D>| lane.reader.boot() == boot && lane.reader.shard() == end.shard;
+        if let Some(lane) = self.lanes.iter_mut().find(of_shard) {
+            lane.reader.end_at(end);
+        }
     }
 
     /// Removes acked segments that `retention` does not keep, and the directories of dead processes
@@ -194,11 +215,18 @@ impl<D: Disk> Session<D> {
     /// # Errors
     /// The first failure of the disk; the rest is still tried.
     pub fn prune(&mut self, retention: Retention, now_ms: u64) -> Result<(), DiskError> {
+        // What the disk did not take before is tried again.
+        for (boot, shard) in self.unsettled() {
+            self.settle(&boot.0, shard);
+        }
+        // Records that are still in the tables too must be found there.
+        let unsettled = self.unsettled();
         let mut readers: Vec<&mut ShardReader<D>> = self
             .lanes
             .iter_mut()
             .filter(|lane| lane.phase == Phase::Flowing)
             .map(|lane| &mut lane.reader)
+            .filter(|reader| !unsettled.contains(&(reader.boot(), reader.shard())))
             .collect();
         let mut outcome = retention.prune(&mut readers, now_ms).map(drop);
         let mut gone = Vec::new();
@@ -221,7 +249,44 @@ impl<D: Disk> Session<D> {
         self.lanes
             .retain(|lane| !gone.contains(&lane.reader.boot()));
         self.adopted.retain(|adopted| !gone.contains(&adopted.id()));
+        self.told_done.retain(|id| !gone.contains(id));
         outcome
+    }
+
+    /// What a dead process had open in a shard goes into it, now that the ledger has said where to
+    /// go on.
+    fn settle(&mut self, boot: &[u8], shard: u32) {
+        let Self { lanes, adopted, .. } = self;
+        let of_boot = |adopted: &&mut Adopted<D>| adopted.id().0 == boot;
+        let of_shard =
+            |lane: &&mut Lane<D>| lane.reader.boot().0 == boot && lane.reader.shard() == shard;
+        let Some(adopted) = adopted.iter_mut().find(of_boot) else {
+            return;
+        };
+        let Some(lane) = lanes.iter_mut().find(of_shard) else {
+            return;
+        };
+        if adopted.is_unsettled(shard) {
+            lane.trouble = adopted.settle(shard, lane.reader.acked()).err();
+            lane.reader.end_at(adopted.end(shard));
+        }
+    }
+
+    /// Shards of dead processes that lack some of what was open, though their place is known.
+    fn unsettled(&self) -> Vec<(BootId, u32)> {
+        let is_unsettled = |lane: &&Lane<D>| {
+            let (boot, shard) = (lane.reader.boot(), lane.reader.shard());
+            let mut adopted = self.adopted.iter().filter(|adopted| adopted.id() == boot);
+            adopted.any(|adopted| adopted.is_unsettled(shard))
+        };
+        let lanes = self
+            .lanes
+            .iter()
+            .filter(|lane| lane.phase == Phase::Flowing);
+        lanes
+            .filter(is_unsettled)
+            .map(|lane| (lane.reader.boot(), lane.reader.shard()))
+            .collect()
     }
 
     fn in_flight(&self) -> usize {

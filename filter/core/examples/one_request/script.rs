@@ -1,16 +1,22 @@
 //! A host that plays the same request again and again, and does as little as it can itself.
 
+use std::cell::RefCell;
 use std::hint::black_box;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use filter_core::config::{Resources, compile};
+use filter_core::credit::{Kind, Lease, LimitTerms, Span};
 use filter_core::exchange::{AttemptStep, Begin, Config, Exchange, Head, Settled, Step, StreamEnd};
 use filter_core::host::{Clock, Clusters, HeaderSink, HeldBodies, NodeState, Now};
 use filter_core::key;
+use filter_core::limits::NodeLimits;
+use prost::Message as _;
 use proto::config::v1::*;
+use proto::metering::v1::{Attempt, UsageRecord};
 
 static HELD: HeldBodies = HeldBodies::new();
+static LIMITS: LazyLock<NodeLimits> = LazyLock::new(NodeLimits::default);
 const KEYS: usize = 1000;
 const MICROSECOND_ZERO: i64 = 1_750_000_000_000_000;
 const BODY_BYTES: usize = 1024;
@@ -48,12 +54,53 @@ pub(crate) struct Script {
     body: String,
     answer: String,
     settled: Settled,
+    kept: RefCell<Kept>,
+}
+
+/// What a worker refills for the open table.
+#[derive(Default)]
+struct Kept {
+    record: UsageRecord,
+    attempt: Attempt,
+    bytes: Vec<u8>,
+}
+
+impl Kept {
+    fn admit(&mut self, exchange: &Exchange) {
+        black_box(exchange.write_open(&mut self.record));
+        self.bytes.clear();
+        assert!(self.record.encode(&mut self.bytes).is_ok());
+        black_box(&self.bytes);
+    }
+
+    fn begin_attempt(&mut self, exchange: &Exchange) {
+        black_box(exchange.write_open_attempt(&mut self.attempt));
+        self.bytes.clear();
+        assert!(self.attempt.encode(&mut self.bytes).is_ok());
+        black_box(&self.bytes);
+    }
+
+    fn note(exchange: &Exchange) {
+        black_box(exchange.progress().next_back());
+    }
 }
 
 impl Script {
+    /// Without limits.
     pub(crate) fn new() -> Self {
+        Self::with_limits(0)
+    }
+
+    /// With so many limits that apply to the request, each with credit for many.
+    pub(crate) fn with_limits(count: usize) -> Self {
         let secrets: Vec<String> = (0..KEYS).map(secret).collect();
-        let (config, faults) = compile(&resources(&secrets));
+        let mut resources = resources(&secrets);
+        LIMITS.accounts.usable_until(u64::MAX);
+        for limit in (0..count).map(limit) {
+            fund(&limit);
+            resources.limits.insert(limit.id.clone(), limit);
+        }
+        let (config, faults) = compile(&resources);
         assert!(faults.is_empty(), "{faults:?}");
         let mut body = r#"{"model":"public-1","messages":[{"role":"user","content":""#.to_owned();
         let end = r#""}],"temperature":0.5,"max_tokens":256}"#;
@@ -74,6 +121,7 @@ impl Script {
             body,
             answer,
             settled: Settled::default(),
+            kept: RefCell::default(),
         }
     }
 
@@ -97,6 +145,7 @@ impl Script {
         assert!(!exchange.transforms_response());
         exchange.observe(answer, &Host);
         exchange.on_response_end(&mut Vec::new(), &Host);
+        Kept::note(&exchange);
         self.end(exchange)
     }
 
@@ -126,6 +175,7 @@ impl Script {
         } else {
             exchange.observe(frame, &Host);
         }
+        Kept::note(exchange);
     }
 
     /// A streamed request of so many events; the tokens it cost.
@@ -178,6 +228,7 @@ impl Script {
                 stale: false,
             },
             held: &HELD,
+            limits: &LIMITS,
         };
         let head = Head {
             headers: &headers,
@@ -189,18 +240,64 @@ impl Script {
         assert!(exchange.on_request_bytes(body.len() as u64).is_none());
         let step = exchange.on_request_body(body.as_bytes(), &Host);
         assert!(matches!(step, Step::Forward), "{step:?}");
+        self.kept.borrow_mut().admit(&exchange);
         exchange.edit_forward_head(&mut Host);
         black_box(exchange.select(0, &Host, &Host));
         if matches!(exchange.begin_attempt(&mut Host), AttemptStep::Splice) {
             black_box(exchange.splice_body(body.as_bytes()));
         }
+        self.kept.borrow_mut().begin_attempt(&exchange);
         exchange.on_request_sent();
+        Kept::note(&exchange);
         exchange
     }
 }
 
 /// An event of a stream that has content.
 pub(crate) const STREAM_EVENT: &[u8] = b"data: {\"id\":\"c-1\",\"object\":\"chat.completion.chunk\",\"created\":1750000000,\"model\":\"upstream-1\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" word\"},\"finish_reason\":null}]}\n\n";
+
+/// Requests, tokens and money by turns, of everything, a team and a key.
+fn limit(at: usize) -> Limit {
+    let at = at % 9;
+    let units = [LimitUnit::Requests, LimitUnit::Tokens, LimitUnit::Money];
+    let subjects = [
+        LimitSubject::Key,
+        LimitSubject::Team,
+        LimitSubject::Everything,
+    ];
+    let of = |list: &[i32; 3], at: usize| list.get(at % 3).copied().unwrap_or_default();
+    Limit {
+        id: format!("limit-{at}"),
+        subject: of(&subjects.map(i32::from), at / 3),
+        unit: of(&units.map(i32::from), at),
+        amount: 1 << 52,
+        window: LimitWindow::Day.into(),
+        ..Default::default()
+    }
+}
+
+fn fund(limit: &Limit) {
+    let subject = match limit.subject() {
+        LimitSubject::Key => format!("key-{}", KEYS / 3),
+        LimitSubject::Team => "team".to_owned(),
+        _ => String::new(),
+    };
+    let terms = LimitTerms {
+        id: limit.id.as_str().into(),
+        kind: Kind::Credit,
+        amount: limit.amount,
+        on_unavailable_allowance: None,
+    };
+    let lease = Lease::new(Span {
+        epoch: 1,
+        window_start_s: MICROSECOND_ZERO / 1_000_000,
+        starts_at_us: 0,
+        ends_at_us: u64::MAX,
+    });
+    lease.raise(1 << 52, 0);
+    let account = LIMITS.accounts.account(&terms, &subject);
+    account.set_current(Some(Arc::new(lease)));
+}
 
 fn secret(at: usize) -> String {
     let entropy = std::array::from_fn(|byte| (at * 31 + byte * 7).to_le_bytes()[0]);

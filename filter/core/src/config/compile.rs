@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 
+use super::limits::{self, Joins};
 use super::{Compiled, Fault, ResourceKind, Resources};
 use super::{credentials, keys, models, prices, rules, settings};
 
@@ -13,9 +14,19 @@ pub fn compile(resources: &Resources) -> (Compiled, Vec<Fault>) {
     let keys = keys::compile(resources, &mut faults);
     let providers = models::compile_providers(&resources.providers, &mut faults);
     let credentials = credentials::compile(resources, &keys, &providers, &mut faults);
-    let prices = prices::compile(resources.price_book.as_ref(), &mut faults);
+    let prices = prices::compile(
+        resources.price_book.as_ref(),
+        resources.settings.as_ref(),
+        &mut faults,
+    );
     let models = models::compile(&resources.models, &providers, &prices, &mut faults);
     let rules = rules::compile(resources.rule_set.as_ref(), &models, &mut faults);
+    let joins = Joins {
+        keys: &keys,
+        providers: &providers,
+        rules: &rules,
+    };
+    let limits = limits::compile(resources, &joins, &mut faults);
     let version = resources
         .checkpoint
         .as_ref()
@@ -29,14 +40,19 @@ pub fn compile(resources: &Resources) -> (Compiled, Vec<Fault>) {
         models,
         rules,
         prices,
+        limits,
     };
-    (compiled, faults.0)
+    (compiled, faults.into_vec())
 }
 
 #[derive(Default)]
 pub(super) struct Faults(Vec<Fault>);
 
 impl Faults {
+    pub(super) fn into_vec(self) -> Vec<Fault> {
+        self.0
+    }
+
     pub(super) fn add(
         &mut self,
         kind: ResourceKind,

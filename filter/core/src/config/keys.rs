@@ -89,7 +89,12 @@ impl AllowList {
     }
 
     /// A list whose patterns are all faulty still admits nothing rather than everything.
-    fn compile(kind: ResourceKind, id: &str, names: &[String], faults: &mut Faults) -> Self {
+    pub(super) fn compile(
+        kind: ResourceKind,
+        id: &str,
+        names: &[String],
+        faults: &mut Faults,
+    ) -> Self {
         if names.is_empty() {
             return Self(None);
         }

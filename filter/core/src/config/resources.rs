@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use proto::config::v1::{
-    Checkpoint, Credential, Model, PriceBook, Provider, RuleSet, Settings, Team, VirtualKey,
+    Checkpoint, Credential, Limit, Model, PriceBook, Provider, RuleSet, Settings, Team, VirtualKey,
 };
 
 /// The name of the one resource of a singleton kind.
@@ -30,6 +30,8 @@ pub struct Resources {
     pub rule_set: Option<RuleSet>,
     /// The prices; `None`: every price is unknown.
     pub price_book: Option<PriceBook>,
+    /// Limits by id.
+    pub limits: BTreeMap<String, Limit>,
     /// The settings; `None`: every default.
     pub settings: Option<Settings>,
     /// The last checkpoint; `None`: nothing was ever pushed.
@@ -53,6 +55,7 @@ impl fmt::Debug for Resources {
                 "prices",
                 &self.price_book.as_ref().map_or(0, |book| book.prices.len()),
             )
+            .field("limits", &self.limits.len())
             .field(
                 "version",
                 &self
@@ -81,6 +84,8 @@ pub enum ResourceKind {
     RuleSet,
     /// [`PriceBook`]
     PriceBook,
+    /// [`Limit`]
+    Limit,
     /// [`Settings`]
     Settings,
     /// [`Checkpoint`]
@@ -89,7 +94,7 @@ pub enum ResourceKind {
 
 impl ResourceKind {
     /// Every kind, in an order in which each one comes after those it refers to; the checkpoint last.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Settings,
         Self::Team,
         Self::VirtualKey,
@@ -98,6 +103,7 @@ impl ResourceKind {
         Self::Model,
         Self::RuleSet,
         Self::PriceBook,
+        Self::Limit,
         Self::Checkpoint,
     ];
 
@@ -111,6 +117,7 @@ impl ResourceKind {
             Self::Model => "type.googleapis.com/turnpike.config.v1.Model",
             Self::RuleSet => "type.googleapis.com/turnpike.config.v1.RuleSet",
             Self::PriceBook => "type.googleapis.com/turnpike.config.v1.PriceBook",
+            Self::Limit => "type.googleapis.com/turnpike.config.v1.Limit",
             Self::Settings => "type.googleapis.com/turnpike.config.v1.Settings",
             Self::Checkpoint => "type.googleapis.com/turnpike.config.v1.Checkpoint",
         }
@@ -133,6 +140,7 @@ impl ResourceKind {
             Self::Model => "model",
             Self::RuleSet => "rule_set",
             Self::PriceBook => "price_book",
+            Self::Limit => "limit",
             Self::Settings => "settings",
             Self::Checkpoint => "checkpoint",
         }

@@ -55,6 +55,11 @@ impl Rules {
         self.0.get(index)
     }
 
+    /// The index of an enabled rule by its name.
+    pub(super) fn index_of(&self, name: &str) -> Option<usize> {
+        self.0.iter().position(|rule| *rule.name == *name)
+    }
+
     /// True when some rule is for `auto`.
     pub(crate) fn serve_auto(&self) -> bool {
         self.0.iter().any(|rule| rule.match_model.is_none())

@@ -2,6 +2,7 @@
 
 use super::Exchange;
 use crate::attempt::Attempt;
+use crate::error::Refusal;
 use crate::forward;
 use crate::host::{Clock, HeaderSink};
 use crate::respond::ResponseStep;
@@ -28,8 +29,13 @@ impl Exchange {
         }
         // No body to hold for: whatever the answer is, this is all of it.
         let secret = forward::secret_of(&self.config, attempt.planned);
-        attempt.answer.end(secret, &mut Vec::new(), clock);
+        attempt.answer.end(secret, &mut self.missing_body, clock);
         ResponseStep::Pass
+    }
+
+    /// ① The body for an answer that came without one, such as an error; `None`: it needs none.
+    pub fn take_missing_body(&mut self) -> Option<Vec<u8>> {
+        Some(std::mem::take(&mut self.missing_body)).filter(|body| !body.is_empty())
     }
 
     /// ③ Changes the head for the client: right after [`on_response_head`](Self::on_response_head)
@@ -50,7 +56,7 @@ impl Exchange {
     pub fn transforms_response(&self) -> bool {
         self.attempts
             .last()
-            .is_some_and(|attempt| attempt.answer.transforms())
+            .is_some_and(|attempt| self.is_cut() || attempt.answer.transforms())
     }
 
     /// ③ A frame that passes untouched.
@@ -62,6 +68,9 @@ impl Exchange {
 
     /// ③ A frame that may change: appends to `out` what the client gets for it.
     pub fn transform(&mut self, chunk: &[u8], out: &mut Vec<u8>, clock: &dyn Clock) {
+        if self.is_cut() {
+            return;
+        }
         let Some(attempt) = self.attempts.last_mut() else {
             out.extend_from_slice(chunk);
             return;
@@ -72,6 +81,9 @@ impl Exchange {
 
     /// ③ The answer's body has ended: appends to `out` what the client gets beyond its frames.
     pub fn on_response_end(&mut self, out: &mut Vec<u8>, clock: &dyn Clock) {
+        if self.is_cut() {
+            return;
+        }
         if let Some(attempt) = self.attempts.last_mut() {
             let secret = forward::secret_of(&self.config, attempt.planned);
             attempt.answer.end(secret, out, clock);
@@ -97,6 +109,9 @@ impl Exchange {
         let Some(attempt) = self.attempts.last() else {
             return;
         };
+        let seen_us = attempt.answer.first_content_us;
+        self.standings(seen_us.unwrap_or(attempt.started.mono_us))
+            .edit_head(sink);
         self.has_client_head = true;
         let config = &self.config;
         if let Some(model) = config.models.get(attempt.planned.model) {
@@ -114,10 +129,24 @@ impl Exchange {
         }
         let attempts = self.attempts.len() as u64;
         sink.set("x-turnpike-attempts", Decimal::new(attempts).as_bytes());
+        if attempts > 1 && attempt.answer.is_untimed_error() {
+            // The plan was the retries; a client's own would multiply them.
+            sink.set("x-should-retry", b"false");
+        }
+        if let Some(tokens) = self.admitted.as_ref().and_then(|it| it.clamped_to) {
+            sink.set("x-turnpike-max-tokens", Decimal::new(tokens).as_bytes());
+        }
         if attempt.answer.open_stream().is_some() {
             sink.set("cache-control", b"no-store");
             sink.set("x-accel-buffering", b"no");
         }
+    }
+
+    /// ① The status of the head that went to the client; `None`: none did.
+    pub fn client_status(&self) -> Option<u16> {
+        let answer = &self.attempts.last()?.answer;
+        let status = answer.replacement().map_or(answer.status, Refusal::status);
+        Some(status).filter(|&status| self.has_client_head && status != 0)
     }
 
     /// ① Puts the client's path and host back and takes the credential out, so that no access log,

@@ -2,11 +2,11 @@
 
 use filter_llm::splice::Splices;
 
-use super::{Admitted, AttemptStep, Exchange, STOP_CLUSTER};
+use super::{Admitted, AttemptStep, Exchange, Reply, STOP_CLUSTER};
 use crate::attempt::Attempt;
 use crate::error::Refusal;
 use crate::forward;
-use crate::host::{Clock, Clusters, HeaderSink};
+use crate::host::{Clock, Clusters, HeaderSink, Now};
 use crate::respond::{Answer, Expected};
 use crate::route::Planned;
 
@@ -31,29 +31,19 @@ impl Exchange {
         self.leave_attempt(now.mono_us);
         // The client will not see what the attempt before came to.
         self.error_code = None;
-        let planned = self.admitted.as_ref().and_then(|admitted| {
-            let rest = admitted
-                .route
-                .plan
-                .iter()
-                .enumerate()
-                .skip(self.next_planned);
-            rest.map(|(at, &planned)| (at, planned))
-                .find(|&(_, planned)| {
-                    forward::target_of(&self.config, planned)
-                        .is_some_and(|(_, provider)| clusters.has_hosts(&provider.cluster_name))
-                })
-        });
-        let (Some((at, planned)), Some(admitted)) = (planned, &self.admitted) else {
+        self.missing_body.clear();
+        self.obstacle = None;
+        let planned = self.next_target(number, clusters, now);
+        let (Some(planned), Some(admitted)) = (planned, &self.admitted) else {
             self.is_stopped = true;
             return;
         };
-        self.next_planned = at + 1;
         let (splices, strips_usage) = self.splices_for(admitted, planned);
         let settings = &self.config.settings;
         let expected = Expected {
             stream: admitted.stream,
             strips_usage,
+            may_be_followed: self.next_planned < admitted.route.plan.len(),
             max_event_bytes: settings.max_stream_event_bytes,
             hold_bytes: settings.first_token_hold_bytes,
             hold_us: u64::from(settings.first_token_hold_ms) * 1000,
@@ -73,6 +63,21 @@ impl Exchange {
             expected,
             answer: Answer::default(),
         });
+        self.guard = self.new_guard();
+    }
+
+    /// The next planned target whose cluster has hosts and whose limits hold.
+    fn next_target(&mut self, number: u32, clusters: &dyn Clusters, now: Now) -> Option<Planned> {
+        loop {
+            let at = self.next_planned;
+            let planned = *self.admitted.as_ref()?.route.plan.get(at)?;
+            self.next_planned = at + 1;
+            let has_hosts = forward::target_of(&self.config, planned)
+                .is_some_and(|(_, provider)| clusters.has_hosts(&provider.cluster_name));
+            if has_hosts && self.readmit(number, at, planned, now) {
+                return Some(planned);
+            }
+        }
     }
 
     fn leave_attempt(&mut self, mono_us: u64) {
@@ -109,24 +114,22 @@ impl Exchange {
             .edits
             .rename_model(&admitted.model_asked, &target.upstream_model);
         let strips_usage = usage.is_some();
-        (
-            [rename, usage].into_iter().flatten().collect(),
-            strips_usage,
-        )
+        let output = admitted
+            .clamped_to
+            .into_iter()
+            .flat_map(|tokens| admitted.edits.limit_output(tokens));
+        let splices = [rename, usage].into_iter().flatten().chain(output);
+        (splices.collect(), strips_usage)
     }
 
     /// ③ Makes the attempt's head: host, path, credential, length. What the attempt before left in
     /// the headers is undone.
     pub fn begin_attempt(&mut self, sink: &mut dyn HeaderSink) -> AttemptStep {
         let (Some(admitted), false) = (&self.admitted, self.is_stopped) else {
-            let refusal = self.stop_refusal();
-            return AttemptStep::Reply(self.refuse(&refusal));
+            return AttemptStep::Reply(self.stop_reply());
         };
         let Some((attempt, before)) = self.attempts.split_last_mut() else {
-            let refusal = Refusal::VendorsUnavailable {
-                retry_after_s: None,
-            };
-            return AttemptStep::Reply(self.refuse(&refusal));
+            return AttemptStep::Reply(self.stop_reply());
         };
         attempt.has_begun = true;
         forward::edit_attempt_head(
@@ -157,25 +160,54 @@ impl Exchange {
         }
     }
 
-    /// ③ This attempt never had a connection, so that nothing of it reached the provider.
+    /// ① ② The current attempt has no connection up to now, so that nothing of it reached the
+    /// provider. Called when it may be over: before [`select`](Self::select),
+    /// [`on_local_reply`](Self::on_local_reply) and [`settle`](Self::settle).
     pub fn on_unconnected(&mut self) {
-        if let Some(attempt) = self.attempts.last_mut() {
-            attempt.is_unconnected = attempt.answer.status == 0;
+        if let Some(attempt) = self.attempts.last_mut()
+            && attempt.is_under_way()
+        {
+            attempt.is_unconnected = true;
         }
     }
 
     /// The most telling error when no target is left.
-    fn stop_refusal(&self) -> Refusal {
-        let Some(last) = self.attempts.last() else {
-            return Refusal::VendorsUnavailable {
-                retry_after_s: None,
-            };
-        };
-        match last.answer.status {
-            0 | 429 | 503 | 529 => Refusal::VendorsUnavailable {
-                retry_after_s: last.answer.retry_after_s,
-            },
-            status => Refusal::ProviderError { status },
+    fn stop_reply(&mut self) -> Reply {
+        let reply = self.limit_reply(true).or_else(|| self.provider_reply());
+        reply
+            .or_else(|| self.limit_reply(false))
+            .unwrap_or_else(|| {
+                self.refuse(&Refusal::VendorsUnavailable {
+                    retry_after_s: None,
+                })
+            })
+    }
+
+    /// What the last provider that answered with an error said; `None`: none did.
+    pub(super) fn provider_reply(&mut self) -> Option<Reply> {
+        let answers = self.attempts.iter().rev();
+        let (reply, code) = answers
+            .filter_map(|attempt| self.error_reply(attempt))
+            .next()?;
+        self.error_code = Some(code);
+        Some(reply)
+    }
+
+    fn error_reply(&self, attempt: &Attempt) -> Option<(Reply, &'static str)> {
+        let answer = &attempt.answer;
+        if let Some(refusal) = answer.replacement() {
+            return Some((refusal.reply(&self.request_id), refusal.code()));
         }
+        let secret = forward::secret_of(&self.config, attempt.planned);
+        let body = answer.provider_error(secret)?;
+        let refusal = Refusal::ProviderError {
+            status: answer.status,
+            retry_after_s: answer.retry_after_s,
+        };
+        let reply = Reply {
+            body,
+            ..refusal.reply(&self.request_id)
+        };
+        Some((reply, refusal.code()))
     }
 }

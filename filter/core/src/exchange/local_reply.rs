@@ -18,14 +18,8 @@ pub enum LocalReply {
 /// How response code details of ours begin.
 const OURS: &[u8] = b"turnpike_";
 
-/// Reset reasons that mean that the provider never got the request.
-const UNCONNECTED: [&[u8]; 5] = [
-    b"connection_failure",
-    b"connection_timeout",
-    b"connect_error",
-    b"overflow",
-    b"refused_stream",
-];
+/// A reset reason by which a provider says that it did nothing for the request (RFC 9113, 8.7).
+const REFUSED_STREAM: &[u8] = b"remote_refused_stream";
 
 impl Exchange {
     /// ① Envoy replies by itself, or ends an answer that it can't finish.
@@ -34,8 +28,8 @@ impl Exchange {
             return LocalReply::Leave;
         }
         if let Some(attempt) = self.attempts.last_mut()
-            && attempt.answer.status == 0
-            && UNCONNECTED.iter().any(|reason| contains(details, reason))
+            && attempt.is_under_way()
+            && contains(details, REFUSED_STREAM)
         {
             attempt.is_unconnected = true;
         }
@@ -43,10 +37,20 @@ impl Exchange {
             return self.close_open_answer(details);
         }
         let refusal = self.refusal_for(status, details);
-        LocalReply::Replace(self.refuse(&refusal))
+        let reply = match refusal {
+            // That there is no connection now tells less than what a provider said before.
+            Refusal::ProviderUnreachable | Refusal::VendorsUnavailable { .. } => {
+                self.provider_reply()
+            }
+            _ => None,
+        };
+        LocalReply::Replace(reply.unwrap_or_else(|| self.refuse(&refusal)))
     }
 
     fn close_open_answer(&mut self, details: &[u8]) -> LocalReply {
+        if self.is_cut() {
+            return LocalReply::Leave;
+        }
         let open_stream = self
             .attempts
             .last()

@@ -2,6 +2,8 @@
 
 use filter_llm::openai::chat::Request;
 
+use super::admission::Refused;
+use super::guard::Guard;
 use super::{Admitted, Begin, Exchange, Head, Reply, Step};
 use crate::admit::admit;
 use crate::authenticate::authenticate;
@@ -9,6 +11,7 @@ use crate::error::Refusal;
 use crate::forward;
 use crate::head::{ClientApi, Endpoint, RequestHead, Strip};
 use crate::host::{Clock, HeaderSink, HeldBody, NodeState};
+use crate::limits::Asked;
 use crate::models;
 use crate::route::{Attributes, Wish, route};
 use crate::text;
@@ -25,18 +28,24 @@ pub(super) fn begin(begin: &Begin<'_>, head: &Head<'_>) -> (Exchange, Step) {
         entropy: begin.entropy,
         began: begin.clock.now(),
         held: HeldBody::new(begin.held),
+        limits: begin.limits,
         api: ClientApi::Unknown,
         request_id: read.request_id(&id_entropy),
         authority: read.authority.to_vec(),
         strip: Strip::default(),
         attributes: Attributes::default(),
         caller: None,
+        pending: None,
         admitted: None,
         attempts: Vec::new(),
         next_planned: 0,
+        obstacle: None,
+        guard: Guard::Off,
         is_stopped: false,
         has_client_head: false,
+        missing_body: Vec::new(),
         error_code: None,
+        limit_refusal: "",
     };
     let step = match exchange.open(&read, begin.node) {
         Ok(Step::NeedBody { .. }) if head.end_of_stream => {
@@ -54,6 +63,19 @@ fn halves(entropy: &[u8; 32]) -> ([u8; 16], u64) {
     let names = entropy.first_chunk::<16>().copied().unwrap_or_default();
     let draw = entropy.last_chunk::<8>().copied().unwrap_or_default();
     (names, u64::from_le_bytes(draw))
+}
+
+/// What limits look at.
+fn asked(request: &Request<'_>) -> Asked {
+    let needs = request.needs;
+    Asked {
+        body_bytes: request.body_bytes,
+        text_bytes: request.text_bytes,
+        choices: request.choices,
+        max_output: request.max_output_tokens(),
+        has_tools: needs.tools,
+        has_media: needs.image_input || needs.audio_input || needs.file_input,
+    }
 }
 
 impl Exchange {
@@ -122,7 +144,7 @@ impl Exchange {
     }
 
     /// Parse, route, admit.
-    pub(super) fn decide(&mut self, body: &[u8], clock: &dyn Clock) -> Result<(), Refusal> {
+    pub(super) fn decide(&mut self, body: &[u8], clock: &dyn Clock) -> Result<Step, Box<Refused>> {
         self.hold(body.len() as u64)?;
         let caller = self.caller.ok_or(Refusal::MissingApiKey)?;
         let request = Request::parse(body).map_err(Refusal::InvalidRequest)?;
@@ -139,10 +161,12 @@ impl Exchange {
             attributes: &self.attributes,
             needs: request.needs,
             text_bytes: request.text_bytes,
+            unix_s: clock.now().unix_s(),
         };
         let route = route(&self.config, caller, &wish, halves(&self.entropy).1)?;
-        self.admitted = Some(Admitted {
-            admission: admit(clock.now()),
+        let now = clock.now();
+        let admitted = Admitted {
+            admission: admit(now),
             route,
             model_asked: request.model.clone().into_owned(),
             end_user: request
@@ -157,8 +181,12 @@ impl Exchange {
             edits: request.edits,
             body_len: body.len(),
             text_bytes: request.text_bytes,
-        });
-        Ok(())
+            asked: asked(&request),
+            limit_subject: String::new(),
+            grips: Vec::new(),
+            clamped_to: None,
+        };
+        self.seek_admission(admitted, now)
     }
 
     /// ① After [`Step::Forward`]: tells the router how many attempts there may be, and how long

@@ -1,17 +1,25 @@
 //! ① The end: sum the attempts, price them, and write the record, the log line and the sample.
 
-use filter_llm::price;
+use filter_llm::price::{self, PriceAt, Quote};
+use filter_llm::reading::Finish;
+use filter_llm::usage::Usage;
 use proto::config::v1::{Effort, Price};
 use proto::metering::v1::{self as wire, End, UsageRecord, UsageSource};
 
-use super::{Admitted, Exchange};
+use super::{Admitted, Exchange, admission};
+use crate::admit::Grip;
 use crate::attempt::{Attempt, Metered};
+use crate::config::Compiled;
 use crate::forward;
 use crate::host::{Clock, Now};
+use crate::limits::Asked;
 use crate::text::{self, Decimal, refill};
 
+mod charges;
 mod outcome;
 mod settled;
+
+pub(crate) use charges::Charges;
 
 pub use settled::{LogFields, Sample, Settled, TokenCounts};
 
@@ -41,6 +49,8 @@ impl Exchange {
     pub fn settle_into(&mut self, end: &StreamEnd<'_>, clock: &dyn Clock, settled: &mut Settled) {
         let now = clock.now();
         self.held.give_back();
+        // Who waits no longer has no place in the queue.
+        self.pending = None;
         if self.admitted.is_none() {
             settled.record = None;
         }
@@ -53,19 +63,35 @@ impl Exchange {
             record.status = end.response_code;
             count_tokens(record, &mut settled.sample);
         }
+        self.settle_limits(settled);
         self.write_log(how.end, settled);
     }
 
+    /// Gives back what was reserved too much, and charges the rest.
+    fn settle_limits(&mut self, settled: &mut Settled) {
+        let Some(admitted) = &mut self.admitted else {
+            return;
+        };
+        let (rule, text_bytes) = (admitted.route.rule, admitted.text_bytes);
+        let (config, attempts) = (&self.config, &self.attempts);
+        let estimates = config.settings.estimate_unknown_usage;
+        let used = |attempt: &Attempt, unit| {
+            admission::used_by(config, attempt, unit, text_bytes, estimates)
+        };
+        let record = settled.record.get_or_insert_default();
+        let mut charges = Charges::new(&mut record.charges);
+        for grip in admitted.grips.drain(..) {
+            learn(&grip, attempts, &admitted.asked);
+            for charged in grip.settle(config, attempts, rule, &used) {
+                charges.add(&charged);
+            }
+        }
+        charges.end();
+    }
+
     fn write_record(&self, record: &mut UsageRecord, admitted: &Admitted, now: Now) {
-        record.exchange_id.clear();
-        record.exchange_id.extend_from_slice(&self.id());
-        refill(&mut record.request_id, &self.request_id);
-        record.admitted_at_us = admitted.admission.at.unix_us;
+        self.write_identity(record, admitted);
         record.duration_us = now.mono_us.saturating_sub(admitted.admission.at.mono_us);
-        record.price_version = self.config.prices.version;
-        record.charges.clear();
-        self.write_caller(record.caller.get_or_insert_default(), admitted);
-        self.write_decision(record.decision.get_or_insert_default(), admitted);
         let begun = self.attempts.iter().filter(|attempt| attempt.has_begun);
         record
             .attempts
@@ -73,11 +99,19 @@ impl Exchange {
         for (entry, attempt) in record.attempts.iter_mut().zip(begun) {
             self.write_attempt(entry, attempt, admitted, now);
         }
-        refill(
-            &mut record.finish,
-            self.attempts.last().map_or("", Attempt::finish),
-        );
+        refill(&mut record.finish, self.finish());
         refill(&mut record.error_code, self.error_code.unwrap_or_default());
+    }
+
+    /// What is known of the exchange at admission.
+    pub(super) fn write_identity(&self, record: &mut UsageRecord, admitted: &Admitted) {
+        record.exchange_id.clear();
+        record.exchange_id.extend_from_slice(&self.id());
+        refill(&mut record.request_id, &self.request_id);
+        record.admitted_at_us = admitted.admission.at.unix_us;
+        record.price_version = self.config.prices.version;
+        self.write_caller(record.caller.get_or_insert_default(), admitted);
+        self.write_decision(record.decision.get_or_insert_default(), admitted);
     }
 
     fn write_caller(&self, entry: &mut wire::Caller, admitted: &Admitted) {
@@ -114,6 +148,29 @@ impl Exchange {
         admitted: &Admitted,
         now: Now,
     ) {
+        self.write_target(entry, attempt, admitted);
+        entry.first_content_us = attempt.first_content_after_us();
+        entry.duration_us = attempt.since_start(attempt.left_us.unwrap_or(now.mono_us));
+        entry.status = attempt.answer.status.into();
+        entry.verdict = attempt.verdict().into();
+        refill(&mut entry.reason, attempt.left_for);
+        let estimates = self.config.settings.estimate_unknown_usage;
+        let metered = attempt.metered(admitted.text_bytes, estimates);
+        write_usage(entry.usage.get_or_insert_default(), &metered, attempt);
+        entry.costs.clear();
+        let price = price_at_start(&self.config, attempt);
+        entry
+            .costs
+            .extend(class_costs(&metered.usage, price, attempt.service_tier()));
+    }
+
+    /// Which try it was, at what, and when it began.
+    pub(super) fn write_target(
+        &self,
+        entry: &mut wire::Attempt,
+        attempt: &Attempt,
+        admitted: &Admitted,
+    ) {
         let config = &self.config;
         let planned = attempt.planned;
         let credential = planned
@@ -135,27 +192,24 @@ impl Exchange {
             .started
             .mono_us
             .saturating_sub(admitted.admission.at.mono_us);
-        entry.first_content_us = attempt
-            .answer
-            .first_content_us
-            .map_or(0, |at_us| attempt.since_start(at_us).max(1));
-        entry.duration_us = attempt.since_start(attempt.left_us.unwrap_or(now.mono_us));
-        entry.status = attempt.answer.status.into();
-        entry.verdict = attempt.verdict().into();
-        refill(&mut entry.reason, attempt.left_for);
-        let metered = attempt.metered(admitted.text_bytes, config.settings.estimate_unknown_usage);
-        write_usage(entry.usage.get_or_insert_default(), &metered, attempt);
-        entry.costs.clear();
-        let Some((target, provider)) = forward::target_of(config, planned) else {
-            return;
-        };
-        refill(&mut entry.provider, &provider.id);
-        refill(&mut entry.upstream_model, &target.upstream_model);
-        let price = config.prices.at(&target.prices, attempt.started.unix_s());
-        let costs = price::cost(&metered.usage, &price.map(price_of).unwrap_or_default());
-        entry
-            .costs
-            .extend(costs.iter().filter(|cost| cost.tokens > 0).map(class_cost));
+        if let Some((target, provider)) = forward::target_of(config, planned) {
+            refill(&mut entry.provider, &provider.id);
+            refill(&mut entry.upstream_model, &target.upstream_model);
+        }
+    }
+
+    /// The price that held when an attempt began; `None`: none is known.
+    pub(super) fn price_at_start(&self, attempt: &Attempt) -> Option<&Price> {
+        let (target, _) = forward::target_of(&self.config, attempt.planned)?;
+        let prices = &self.config.prices;
+        prices.wire_at(&target.prices, attempt.started.unix_s())
+    }
+
+    fn finish(&self) -> &'static str {
+        if self.is_cut() {
+            return Finish::Length.as_str();
+        }
+        self.attempts.last().map_or("", Attempt::finish)
     }
 
     fn caller_ids(&self) -> (&str, &str) {
@@ -218,6 +272,20 @@ impl Exchange {
     }
 }
 
+/// Learns from what the provider of a grip's attempt reported.
+fn learn(grip: &Grip, attempts: &[Attempt], asked: &Asked) {
+    let attempt = attempts
+        .iter()
+        .find(|attempt| attempt.number == grip.attempt);
+    let usage = attempt
+        .filter(|attempt| attempt.is_complete())
+        .and_then(Attempt::reported);
+    if let (Some(stats), Some(usage)) = (&grip.stats, usage) {
+        let output = usage.output.div_ceil(asked.choices.max(1));
+        stats.observe(asked.text_bytes, usage.input, output);
+    }
+}
+
 /// Tokens of every attempt; a lost one costs too.
 fn count_tokens(record: &UsageRecord, sample: &mut Sample) {
     for usage in record
@@ -235,30 +303,49 @@ fn count_tokens(record: &UsageRecord, sample: &mut Sample) {
 }
 
 fn write_usage(entry: &mut wire::Usage, metered: &Metered, attempt: &Attempt) {
+    write_tokens(entry, metered);
+    refill(&mut entry.service_tier, attempt.service_tier());
+}
+
+pub(crate) fn write_tokens(entry: &mut wire::Usage, metered: &Metered) {
     entry.input = metered.usage.input;
     entry.cached_input = metered.usage.cached_input;
     entry.cache_write = metered.usage.cache_write;
+    entry.cache_write_1h = metered.usage.cache_write_1h;
     entry.input_audio = metered.usage.input_audio;
     entry.output = metered.usage.output;
     entry.reasoning = metered.usage.reasoning;
     entry.output_audio = metered.usage.output_audio;
     entry.source = metered.source.into();
     refill(&mut entry.method, metered.method);
-    let tier = attempt
-        .answer
-        .reading()
-        .and_then(|read| read.service_tier.as_deref());
-    refill(&mut entry.service_tier, tier.unwrap_or_default());
 }
 
-fn price_of(price: &Price) -> price::Price {
-    price::Price {
-        input_pusd: price.input_pusd,
-        cached_input_pusd: price.cached_input_pusd,
-        cache_write_pusd: price.cache_write_pusd,
-        output_pusd: price.output_pusd,
-        reasoning_pusd: price.reasoning_pusd,
-    }
+fn price_at_start<'a>(config: &'a Compiled, attempt: &Attempt) -> Option<PriceAt<'a>> {
+    let (target, _) = forward::target_of(config, attempt.planned)?;
+    config.prices.at(&target.prices, attempt.started.unix_s())
+}
+
+/// The cost of each class that has tokens, served in a tier.
+pub(crate) fn class_costs(
+    usage: &Usage,
+    price: Option<PriceAt<'_>>,
+    tier: &str,
+) -> impl Iterator<Item = wire::ClassCost> + use<> {
+    let costs = match price {
+        Some(price) => price.cost(usage, tier),
+        None => price::cost(usage, &Quote::UNKNOWN),
+    };
+    let used = costs.into_iter().filter(|cost| cost.tokens > 0);
+    used.map(|cost| class_cost(&cost))
+}
+
+/// What an attempt cost, over every class that has a price.
+pub(super) fn cost_nusd(config: &Compiled, attempt: &Attempt, metered: &Metered) -> u64 {
+    let price = price_at_start(config, attempt);
+    let costs = class_costs(&metered.usage, price, attempt.service_tier());
+    costs.fold(0, |sum, cost| {
+        sum.saturating_add(cost.cost_nusd.unwrap_or(0))
+    })
 }
 
 fn class_cost(cost: &price::ClassCost) -> wire::ClassCost {
@@ -266,8 +353,11 @@ fn class_cost(cost: &price::ClassCost) -> wire::ClassCost {
         price::TokenClass::Input => wire::TokenClass::Input,
         price::TokenClass::CachedInput => wire::TokenClass::CachedInput,
         price::TokenClass::CacheWrite => wire::TokenClass::CacheWrite,
+        price::TokenClass::CacheWrite1h => wire::TokenClass::CacheWrite1h,
+        price::TokenClass::AudioInput => wire::TokenClass::AudioInput,
         price::TokenClass::Output => wire::TokenClass::Output,
         price::TokenClass::Reasoning => wire::TokenClass::Reasoning,
+        price::TokenClass::AudioOutput => wire::TokenClass::AudioOutput,
     };
     wire::ClassCost {
         token_class: class.into(),
@@ -277,7 +367,7 @@ fn class_cost(cost: &price::ClassCost) -> wire::ClassCost {
 }
 
 /// `None` when a class that has tokens has no price.
-fn total_nusd(record: &UsageRecord) -> Option<u64> {
+pub(crate) fn total_nusd(record: &UsageRecord) -> Option<u64> {
     let mut costs = record.attempts.iter().flat_map(|attempt| &attempt.costs);
     costs.try_fold(0_u64, |total, cost| total.checked_add(cost.cost_nusd?))
 }

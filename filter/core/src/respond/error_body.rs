@@ -35,6 +35,11 @@ impl ErrorAnswer {
         self.bytes.extend_from_slice(fitting);
     }
 
+    /// True when the rest is dropped.
+    pub(super) const fn is_full(&self) -> bool {
+        self.is_cut
+    }
+
     /// Appends what the client gets.
     pub(super) fn print(&self, secret: &[u8], out: &mut Vec<u8>) {
         let masked = mask(&self.bytes, secret);

@@ -1,4 +1,6 @@
-use proto::config::v1::{Credential, CredentialPlace, Rule, RuleSet};
+use proto::config::v1::{
+    Credential, CredentialPlace, OnUnknownPrice, Price, PriceBook, Rates, Rule, RuleSet, Settings,
+};
 
 use super::*;
 use crate::authenticate::authenticate;
@@ -15,6 +17,7 @@ struct Ask<'a> {
     needs: Needs,
     text_bytes: u64,
     draw: u64,
+    unix_s: u64,
 }
 
 /// Rule and targets (`provider/upstream-model`), or the refusal's code.
@@ -36,6 +39,7 @@ fn ask(resources: &Resources, ask: &Ask<'_>) -> Result<(String, Vec<String>), &'
         attributes: &attributes,
         needs: ask.needs,
         text_bytes: ask.text_bytes,
+        unix_s: ask.unix_s,
     };
     let route = route(&config, caller, &wish, ask.draw).map_err(|refusal| refusal.code())?;
     let rule = route.rule.and_then(|rule| config.rules.rule(rule));
@@ -491,4 +495,96 @@ fn a_target_without_a_credential_is_passed_over_unless_its_provider_takes_none()
         ask(&resources, &one).unwrap().1,
         ["a/pair-at-a", "b/pair-at-b"]
     );
+}
+
+fn with_prices(on_unknown_price: OnUnknownPrice, prices: Vec<Price>) -> Resources {
+    let mut resources = resources();
+    resources.price_book = Some(PriceBook { version: 1, prices });
+    resources.settings = Some(Settings {
+        on_unknown_price: on_unknown_price.into(),
+        default_price: (on_unknown_price == OnUnknownPrice::Default).then(|| Rates {
+            input_pusd: Some(5),
+            output_pusd: Some(7),
+            ..Rates::default()
+        }),
+        ..Settings::default()
+    });
+    resources
+}
+
+fn priced(provider: &str, upstream_model: &str, effective_from_s: u64) -> Price {
+    Price {
+        provider: provider.into(),
+        upstream_model: upstream_model.into(),
+        effective_from_s,
+        input_pusd: Some(1),
+        output_pusd: Some(2),
+        ..Price::default()
+    }
+}
+
+#[test]
+fn a_target_without_a_price_is_left_out_where_the_settings_deny_it() {
+    let pair = |unix_s| Ask {
+        model: "pair",
+        unix_s,
+        ..Ask::default()
+    };
+    let plan = |on_unknown_price, prices: &[Price], unix_s| {
+        let resources = with_prices(on_unknown_price, prices.to_vec());
+        ask(&resources, &pair(unix_s)).map(|(_, targets)| targets)
+    };
+    let both = Ok(vec!["a/pair-at-a".to_owned(), "b/pair-at-b".to_owned()]);
+    let only_b = Ok(vec!["b/pair-at-b".to_owned()]);
+    let prices = [priced("a", "pair-at-a", 100), priced("b", "pair-at-b", 0)];
+    assert_eq!(plan(OnUnknownPrice::Deny, &prices, 100), both);
+    // Before its date a price is not known.
+    assert_eq!(plan(OnUnknownPrice::Deny, &prices, 99), only_b);
+    let half = Price {
+        output_pusd: None,
+        ..priced("a", "pair-at-a", 0)
+    };
+    let prices = [half, priced("b", "pair-at-b", 0)];
+    assert_eq!(plan(OnUnknownPrice::Deny, &prices, 100), only_b);
+    assert_eq!(plan(OnUnknownPrice::Deny, &[], 100), Err("price_unknown"));
+    for allowed in [
+        OnUnknownPrice::Unspecified,
+        OnUnknownPrice::Allow,
+        OnUnknownPrice::Default,
+    ] {
+        assert_eq!(plan(allowed, &[], 100), both);
+    }
+}
+
+#[test]
+fn a_default_price_stands_in_where_input_or_output_is_not_known_and_nowhere_else() {
+    let half = Price {
+        output_pusd: None,
+        ..priced("a", "pair-at-a", 0)
+    };
+    let prices = vec![half, priced("b", "pair-at-b", 100)];
+    let input_of = |on_unknown_price, target: usize, unix_s| {
+        let config = compiled(&with_prices(on_unknown_price, prices.clone()));
+        let pair = &config.models[config.model_index("pair").unwrap()];
+        let price = config.prices.at(&pair.targets[target].prices, unix_s);
+        price.and_then(|it| it.price.standard.rates.input_pusd)
+    };
+    assert_eq!(input_of(OnUnknownPrice::Default, 0, 0), Some(5));
+    assert_eq!(input_of(OnUnknownPrice::Default, 1, 99), Some(5));
+    assert_eq!(input_of(OnUnknownPrice::Default, 1, 100), Some(1));
+    assert_eq!(input_of(OnUnknownPrice::Allow, 0, 0), Some(1));
+    assert_eq!(input_of(OnUnknownPrice::Allow, 1, 99), None);
+}
+
+#[test]
+fn a_default_price_without_output_is_told() {
+    let mut resources = with_prices(OnUnknownPrice::Default, vec![]);
+    resources.settings.as_mut().unwrap().default_price = None;
+    let (config, faults) = crate::config::compile(&resources);
+    assert_eq!(
+        faults.iter().map(|it| &*it.place).collect::<Vec<_>>(),
+        ["default_price"]
+    );
+    let model = &config.models[config.model_index("small-1").unwrap()];
+    assert!(config.prices.at(&model.targets[0].prices, 0).is_none());
 }

@@ -121,6 +121,7 @@ impl Exchange {
         self.destroy_up();
         self.up_request = Half::default();
         self.up_response = Half::default();
+        self.host.texts.remove(&Attribute::UpstreamLocalAddress);
         *self
             .host
             .ints
@@ -152,6 +153,13 @@ impl Exchange {
         }
     }
 
+    /// The attempt's connection is there; until then nothing of the request has left.
+    pub fn connect(&mut self) {
+        let address = b"127.0.0.1:50000".to_vec();
+        let key = Attribute::UpstreamLocalAddress;
+        self.host.texts.insert(key, address);
+    }
+
     /// What the provider of the current attempt was sent.
     pub fn sent_upstream(&self) -> &[u8] {
         &self.up_request.out
@@ -162,8 +170,9 @@ impl Exchange {
         &self.request.out
     }
 
-    /// The provider's response headers arrive.
+    /// The provider's response headers arrive, which takes a connection.
     pub fn response_headers(&mut self, headers: &[(&str, &str)], end: bool) -> Flow {
+        self.connect();
         self.host.put_headers(HeaderMap::Response, headers);
         if let Some(cell) = &self.up {
             self.hooks.push("upstream.response_headers");
@@ -196,6 +205,11 @@ impl Exchange {
         self.hooks.push("downstream.response_headers");
         let status = down::response_headers(&self.down, &mut self.host, end);
         self.response.headers_answered(status, end);
+        if end {
+            // What a hook appends to headers without a body becomes their body.
+            let body = self.host.take_body(RESPONSE.buffered);
+            self.response.out.extend(body);
+        }
         self.deliver();
         self.act();
     }
@@ -277,16 +291,29 @@ impl Exchange {
         self.destroy_up();
     }
 
-    /// The provider's connection breaks, with no retry left.
-    pub fn upstream_reset(&mut self) {
+    /// The provider's connection breaks, or was never made: retried before response headers if
+    /// there are retries, otherwise the end.
+    pub fn upstream_reset(&mut self) -> Flow {
+        let is_connected = self
+            .host
+            .texts
+            .contains_key(&Attribute::UpstreamLocalAddress);
         if self.down.response() == Response::Started {
             self.local_reply(502, "upstream_reset_after_response_started{protocol_error}");
             self.client.cut = true;
-        } else {
+        } else if self.retries > 0 {
+            self.retries -= 1;
+            self.destroy_up();
+            return Flow::Retry;
+        } else if is_connected {
             let details = "upstream_reset_before_response_started{connection_termination}";
+            self.reply(503, b"upstream connect error", details, true);
+        } else {
+            let details = "upstream_reset_before_response_started{remote_connection_failure}";
             self.reply(503, b"upstream connect error", details, true);
         }
         self.finish();
+        Flow::Over
     }
 
     /// Acts on the queued calls that were made since the last time.

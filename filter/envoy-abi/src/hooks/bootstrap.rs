@@ -11,17 +11,21 @@ use crate::timer::{TimerId, while_firing};
 
 const NULL: Ptr = std::ptr::null_mut();
 
-/// Runs a hook of the instance behind `extension`, which is null or came from `config_new`.
+/// The instance behind a pointer that Envoy holds; configuration and extension share one.
 ///
 /// # Safety
-/// The instance must not have been destroyed.
-unsafe fn run(
-    extension: Ptr,
+/// The pointer is null or came from `config_new`, and the instance was not destroyed.
+unsafe fn instance<'a>(extension: Ptr) -> Option<&'a BootstrapInstance> {
+    // SAFETY: as the caller says.
+    unsafe { extension.cast::<BootstrapInstance>().as_ref() }
+}
+
+/// Runs a hook of an instance.
+fn run(
+    instance: Option<&BootstrapInstance>,
     hook: &'static str,
     body: impl FnOnce(&mut dyn Bootstrap, &mut dyn BootstrapHost),
 ) {
-    // SAFETY: as the caller says.
-    let instance = unsafe { extension.cast::<BootstrapInstance>().as_ref() };
     contain(hook, || {
         if let Some(instance) = instance {
             instance.run(hook, |module, host| body(module, host));
@@ -72,22 +76,20 @@ pub(super) extern "C" fn envoy_dynamic_module_on_bootstrap_extension_new(
     extension: Ptr,
 ) -> Ptr {
     // SAFETY: made by `config_new`, and Envoy keeps it longer than the extension.
-    if let Some(instance) = unsafe { config.cast::<BootstrapInstance>().as_ref() } {
+    let instance = unsafe { instance(config) };
+    if let Some(instance) = instance {
         instance.set_extension(extension);
     }
-    // SAFETY: as above.
-    unsafe {
-        run(config, "bootstrap.extension_new", |module, host| {
-            module.on_extension_created(host);
-        });
-    }
+    run(instance, "bootstrap.extension_new", |module, host| {
+        module.on_extension_created(host);
+    });
     config
 }
 
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn envoy_dynamic_module_on_bootstrap_extension_destroy(extension: Ptr) {
     // SAFETY: the configuration's pointer, which outlives the extension.
-    let instance = unsafe { extension.cast::<BootstrapInstance>().as_ref() };
+    let instance = unsafe { instance(extension) };
     contain("bootstrap.extension_destroy", || {
         if let Some(instance) = instance {
             instance.close_extension();
@@ -96,45 +98,29 @@ pub(super) extern "C" fn envoy_dynamic_module_on_bootstrap_extension_destroy(ext
     });
 }
 
-#[unsafe(no_mangle)]
-pub(super) extern "C" fn envoy_dynamic_module_on_bootstrap_extension_server_initialized(
-    _envoy: Ptr,
-    extension: Ptr,
-) {
-    // SAFETY: Envoy calls it between the new and destroy hooks.
-    unsafe {
-        run(extension, "bootstrap.server_initialized", |module, host| {
-            module.on_server_initialized(host);
-        });
-    }
+/// Exports hooks of an instance; Envoy gives some of them the extension, some the configuration.
+macro_rules! instance_hooks {
+    ($($symbol:ident($($arg:ident: $type:ty),*), $hook:literal, $body:expr;)*) => {
+        $(
+            #[unsafe(no_mangle)]
+            pub(super) extern "C" fn $symbol(_envoy: Ptr, extension: Ptr, $($arg: $type),*) {
+                // SAFETY: Envoy calls it between the hooks that make and destroy the instance.
+                let instance = unsafe { instance(extension) };
+                run(instance, $hook, $body);
+            }
+        )*
+    };
 }
 
-#[unsafe(no_mangle)]
-pub(super) extern "C" fn envoy_dynamic_module_on_bootstrap_extension_worker_thread_initialized(
-    _envoy: Ptr,
-    extension: Ptr,
-) {
-    // SAFETY: Envoy calls it between the new and destroy hooks, on the main thread.
-    unsafe {
-        run(
-            extension,
-            "bootstrap.worker_thread_initialized",
-            |module, host| module.on_worker_thread_initialized(host),
-        );
-    }
-}
-
-#[unsafe(no_mangle)]
-pub(super) extern "C" fn envoy_dynamic_module_on_bootstrap_extension_drain_started(
-    _envoy: Ptr,
-    extension: Ptr,
-) {
-    // SAFETY: Envoy calls it between the new and destroy hooks.
-    unsafe {
-        run(extension, "bootstrap.drain_started", |module, host| {
-            module.on_drain_started(host);
-        });
-    }
+instance_hooks! {
+    envoy_dynamic_module_on_bootstrap_extension_server_initialized(),
+        "bootstrap.server_initialized", |module, host| module.on_server_initialized(host);
+    envoy_dynamic_module_on_bootstrap_extension_worker_thread_initialized(),
+        "bootstrap.worker_thread_initialized", |module, host| module.on_worker_thread_initialized(host);
+    envoy_dynamic_module_on_bootstrap_extension_drain_started(),
+        "bootstrap.drain_started", |module, host| module.on_drain_started(host);
+    envoy_dynamic_module_on_bootstrap_extension_config_scheduled(event_id: u64),
+        "bootstrap.scheduled", |module, host| module.on_scheduled(host, event_id);
 }
 
 #[unsafe(no_mangle)]
@@ -145,30 +131,13 @@ pub(super) extern "C" fn envoy_dynamic_module_on_bootstrap_extension_shutdown(
     context: Ptr,
 ) {
     // SAFETY: Envoy calls it between the new and destroy hooks.
-    let instance = unsafe { extension.cast::<BootstrapInstance>().as_ref() };
+    let instance = unsafe { instance(extension) };
     let calls = instance.map(BootstrapInstance::shutdown_calls);
     // A panic or a missing instance drops the token, which completes it.
     let done = ShutdownDone::new(done, context, calls.unwrap_or_default());
-    // SAFETY: as above.
-    unsafe {
-        run(extension, "bootstrap.shutdown", |module, host| {
-            module.on_shutdown(host, done);
-        });
-    }
-}
-
-#[unsafe(no_mangle)]
-pub(super) extern "C" fn envoy_dynamic_module_on_bootstrap_extension_config_scheduled(
-    _envoy: Ptr,
-    config: Ptr,
-    event_id: u64,
-) {
-    // SAFETY: Envoy calls it between the new and destroy hooks of the configuration.
-    unsafe {
-        run(config, "bootstrap.scheduled", |module, host| {
-            module.on_scheduled(host, event_id);
-        });
-    }
+    run(instance, "bootstrap.shutdown", |module, host| {
+        module.on_shutdown(host, done);
+    });
 }
 
 #[unsafe(no_mangle)]
@@ -178,7 +147,7 @@ pub(super) extern "C" fn envoy_dynamic_module_on_bootstrap_extension_timer_fired
     timer: Ptr,
 ) {
     // SAFETY: Envoy calls it between the new and destroy hooks of the configuration.
-    let instance = unsafe { config.cast::<BootstrapInstance>().as_ref() };
+    let instance = unsafe { instance(config) };
     contain("bootstrap.timer_fired", || {
         let Some(instance) = instance else { return };
         let id = TimerId(timer.addr());
@@ -195,13 +164,16 @@ pub(super) extern "C" fn envoy_dynamic_module_on_bootstrap_extension_cluster_add
     name: Buffer,
 ) {
     // SAFETY: Envoy calls it between the new and destroy hooks, and keeps the name during it.
-    unsafe {
-        run(config, "bootstrap.cluster_add_or_update", |module, host| {
-            if let Some(name) = text(name) {
+    let (instance, name) = unsafe { (instance(config), text(name)) };
+    run(
+        instance,
+        "bootstrap.cluster_add_or_update",
+        |module, host| {
+            if let Some(name) = name {
                 module.on_cluster_add_or_update(host, name);
             }
-        });
-    }
+        },
+    );
 }
 
 #[unsafe(no_mangle)]
@@ -211,11 +183,10 @@ pub(super) extern "C" fn envoy_dynamic_module_on_bootstrap_extension_cluster_rem
     name: Buffer,
 ) {
     // SAFETY: Envoy calls it between the new and destroy hooks, and keeps the name during it.
-    unsafe {
-        run(config, "bootstrap.cluster_removal", |module, host| {
-            if let Some(name) = text(name) {
-                module.on_cluster_removal(host, name);
-            }
-        });
-    }
+    let (instance, name) = unsafe { (instance(config), text(name)) };
+    run(instance, "bootstrap.cluster_removal", |module, host| {
+        if let Some(name) = name {
+            module.on_cluster_removal(host, name);
+        }
+    });
 }

@@ -1,9 +1,11 @@
 //! HTTP filter hooks, for both sides of the router.
 
+use crate::cell::FilterCell;
 use crate::envoy_config::EnvoyConfig;
+use crate::envoy_stream::EnvoyStream;
 use crate::guard::{contain, guard};
 use crate::hooks::text;
-use crate::http::LocalReply;
+use crate::http::{LocalReply, UpstreamFilter};
 use crate::http_instance::{ConfigInstance, HttpInstance, Side, destroy, with_instance};
 use crate::module::{callbacks, module};
 use crate::raw::{Buffer, Ptr};
@@ -58,98 +60,57 @@ pub(super) extern "C" fn envoy_dynamic_module_on_http_filter_new(config: Ptr, st
 }
 
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn envoy_dynamic_module_on_http_filter_request_headers(
-    stream: Ptr,
-    filter: Ptr,
-    end: bool,
-) -> HeadersStatus {
-    let pass = HeadersStatus::Continue;
-    // SAFETY: the pointers are Envoy's pair for this stream.
-    unsafe {
-        with_instance(stream, filter, pass, |side, host| match side {
-            Side::Down(cell) => down::request_headers(cell, host, end),
-            Side::Up(cell) => up::request_headers(cell, host, end),
-        })
-    }
+pub(super) extern "C" fn envoy_dynamic_module_on_http_filter_destroy(filter: Ptr) {
+    // SAFETY: Envoy gives the filter up.
+    contain("http_filter.destroy", || unsafe { destroy(filter) });
 }
 
-#[unsafe(no_mangle)]
-pub(super) extern "C" fn envoy_dynamic_module_on_http_filter_request_body(
-    stream: Ptr,
-    filter: Ptr,
-    end: bool,
-) -> BodyStatus {
-    let pass = BodyStatus::Continue;
-    // SAFETY: the pointers are Envoy's pair for this stream.
-    unsafe {
-        with_instance(stream, filter, pass, |side, host| match side {
-            Side::Down(cell) => down::request_body(cell, host, end),
-            Side::Up(cell) => up::request_body(cell, host, end),
-        })
-    }
+/// Exports hooks of a stream; each runs the function of the side that its filter stands on.
+macro_rules! stream_hooks {
+    ($($symbol:ident($($arg:ident: $type:ty),*) $(-> $answer:ty)?, $down:path, $up:path;)*) => {
+        $(
+            #[unsafe(no_mangle)]
+            pub(super) extern "C" fn $symbol(
+                stream: Ptr,
+                filter: Ptr,
+                $($arg: $type),*
+            ) $(-> $answer)? {
+                let hook = |side: &Side, host: &mut EnvoyStream<'_>| match side {
+                    Side::Down(cell) => $down(cell, host, $($arg),*),
+                    Side::Up(cell) => $up(cell, host, $($arg),*),
+                };
+                // SAFETY: the pointers are Envoy's pair for this stream.
+                unsafe { with_instance(stream, filter, hook) }
+            }
+        )*
+    };
 }
 
-#[unsafe(no_mangle)]
-pub(super) extern "C" fn envoy_dynamic_module_on_http_filter_request_trailers(
-    stream: Ptr,
-    filter: Ptr,
-) -> TrailersStatus {
-    let pass = TrailersStatus::Continue;
-    // SAFETY: the pointers are Envoy's pair for this stream.
-    unsafe {
-        with_instance(stream, filter, pass, |side, host| match side {
-            Side::Down(cell) => down::request_trailers(cell, host),
-            Side::Up(cell) => up::request_trailers(cell, host),
-        })
-    }
+stream_hooks! {
+    envoy_dynamic_module_on_http_filter_request_headers(end: bool) -> HeadersStatus,
+        down::request_headers, up::request_headers;
+    envoy_dynamic_module_on_http_filter_request_body(end: bool) -> BodyStatus,
+        down::request_body, up::request_body;
+    envoy_dynamic_module_on_http_filter_request_trailers() -> TrailersStatus,
+        down::request_trailers, up::request_trailers;
+    envoy_dynamic_module_on_http_filter_response_headers(end: bool) -> HeadersStatus,
+        down::response_headers, up::response_headers;
+    envoy_dynamic_module_on_http_filter_response_body(end: bool) -> BodyStatus,
+        down::response_body, up::response_body;
+    envoy_dynamic_module_on_http_filter_response_trailers() -> TrailersStatus,
+        down::response_trailers, up::response_trailers;
+    envoy_dynamic_module_on_http_filter_scheduled(event_id: u64),
+        down::scheduled, up::scheduled;
+    envoy_dynamic_module_on_http_filter_stream_complete(),
+        down::stream_complete, nothing;
+    envoy_dynamic_module_on_http_filter_downstream_above_write_buffer_high_watermark(),
+        down::above_watermark, nothing;
+    envoy_dynamic_module_on_http_filter_downstream_below_write_buffer_low_watermark(),
+        down::below_watermark, nothing;
 }
 
-#[unsafe(no_mangle)]
-pub(super) extern "C" fn envoy_dynamic_module_on_http_filter_response_headers(
-    stream: Ptr,
-    filter: Ptr,
-    end: bool,
-) -> HeadersStatus {
-    let pass = HeadersStatus::Continue;
-    // SAFETY: the pointers are Envoy's pair for this stream.
-    unsafe {
-        with_instance(stream, filter, pass, |side, host| match side {
-            Side::Down(cell) => down::response_headers(cell, host, end),
-            Side::Up(cell) => up::response_headers(cell, host, end),
-        })
-    }
-}
-
-#[unsafe(no_mangle)]
-pub(super) extern "C" fn envoy_dynamic_module_on_http_filter_response_body(
-    stream: Ptr,
-    filter: Ptr,
-    end: bool,
-) -> BodyStatus {
-    let pass = BodyStatus::Continue;
-    // SAFETY: the pointers are Envoy's pair for this stream.
-    unsafe {
-        with_instance(stream, filter, pass, |side, host| match side {
-            Side::Down(cell) => down::response_body(cell, host, end),
-            Side::Up(cell) => up::response_body(cell, host, end),
-        })
-    }
-}
-
-#[unsafe(no_mangle)]
-pub(super) extern "C" fn envoy_dynamic_module_on_http_filter_response_trailers(
-    stream: Ptr,
-    filter: Ptr,
-) -> TrailersStatus {
-    let pass = TrailersStatus::Continue;
-    // SAFETY: the pointers are Envoy's pair for this stream.
-    unsafe {
-        with_instance(stream, filter, pass, |side, host| match side {
-            Side::Down(cell) => down::response_trailers(cell, host),
-            Side::Up(cell) => up::response_trailers(cell, host),
-        })
-    }
-}
+/// What an upstream filter does in a hook that only downstream filters have.
+fn nothing(_: &FilterCell<dyn UpstreamFilter>, _: &mut EnvoyStream<'_>) {}
 
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn envoy_dynamic_module_on_http_filter_local_reply(
@@ -159,82 +120,19 @@ pub(super) extern "C" fn envoy_dynamic_module_on_http_filter_local_reply(
     details: Buffer,
     reset_imminent: bool,
 ) -> LocalReplyStatus {
-    let pass = LocalReplyStatus::Continue;
-    // SAFETY: the pointers are Envoy's pair for this stream; details live during the hook.
-    unsafe {
-        with_instance(stream, filter, pass, |side, host| match side {
-            Side::Down(cell) => {
-                let reply = LocalReply {
-                    status,
-                    details: details.bytes(),
-                    reset_imminent,
-                };
-                down::local_reply(cell, host, reply)
-            }
-            Side::Up(_) => pass,
-        })
-    }
-}
-
-#[unsafe(no_mangle)]
-pub(super) extern "C" fn envoy_dynamic_module_on_http_filter_stream_complete(
-    stream: Ptr,
-    filter: Ptr,
-) {
+    // SAFETY: Envoy keeps the details for the length of the hook.
+    let details = unsafe { details.bytes() };
+    let hook = |side: &Side, host: &mut EnvoyStream<'_>| match side {
+        Side::Down(cell) => {
+            let reply = LocalReply {
+                status,
+                details,
+                reset_imminent,
+            };
+            down::local_reply(cell, host, reply)
+        }
+        Side::Up(_) => LocalReplyStatus::Continue,
+    };
     // SAFETY: the pointers are Envoy's pair for this stream.
-    unsafe {
-        with_instance(stream, filter, (), |side, host| match side {
-            Side::Down(cell) => down::stream_complete(cell, host),
-            Side::Up(_) => {}
-        });
-    }
-}
-
-#[unsafe(no_mangle)]
-pub(super) extern "C" fn envoy_dynamic_module_on_http_filter_destroy(filter: Ptr) {
-    // SAFETY: Envoy gives the filter up.
-    contain("http_filter.destroy", || unsafe { destroy(filter) });
-}
-
-#[unsafe(no_mangle)]
-pub(super) extern "C" fn envoy_dynamic_module_on_http_filter_scheduled(
-    stream: Ptr,
-    filter: Ptr,
-    event_id: u64,
-) {
-    // SAFETY: the pointers are Envoy's pair for this stream.
-    unsafe {
-        with_instance(stream, filter, (), |side, host| match side {
-            Side::Down(cell) => down::scheduled(cell, host, event_id),
-            Side::Up(cell) => up::scheduled(cell, host, event_id),
-        });
-    }
-}
-
-#[unsafe(no_mangle)]
-pub(super) extern "C" fn envoy_dynamic_module_on_http_filter_downstream_above_write_buffer_high_watermark(
-    stream: Ptr,
-    filter: Ptr,
-) {
-    // SAFETY: the pointers are Envoy's pair for this stream.
-    unsafe {
-        with_instance(stream, filter, (), |side, host| match side {
-            Side::Down(cell) => down::above_watermark(cell, host),
-            Side::Up(_) => {}
-        });
-    }
-}
-
-#[unsafe(no_mangle)]
-pub(super) extern "C" fn envoy_dynamic_module_on_http_filter_downstream_below_write_buffer_low_watermark(
-    stream: Ptr,
-    filter: Ptr,
-) {
-    // SAFETY: the pointers are Envoy's pair for this stream.
-    unsafe {
-        with_instance(stream, filter, (), |side, host| match side {
-            Side::Down(cell) => down::below_watermark(cell, host),
-            Side::Up(_) => {}
-        });
-    }
+    unsafe { with_instance(stream, filter, hook) }
 }

@@ -1,10 +1,11 @@
 //! Cluster specifier hooks.
 
 use crate::envoy_specifier::{EnvoySpecifier, SpecifierInstance};
-use crate::guard::{contain, guard};
+use crate::guard::{Panicked, contain, guard};
 use crate::hooks::text;
 use crate::module::{callbacks, module};
 use crate::raw::{Buffer, Ptr};
+use crate::selection;
 
 const NULL: Ptr = std::ptr::null_mut();
 
@@ -44,7 +45,7 @@ pub(super) extern "C" fn envoy_dynamic_module_on_cluster_specifier_config_destro
     });
 }
 
-/// False keeps Envoy's previous choice; so does a panic.
+/// False keeps Envoy's previous choice; so does a panic, unless a filter's call runs this.
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn envoy_dynamic_module_on_cluster_specifier_select(
     specifier: Ptr,
@@ -63,5 +64,8 @@ pub(super) extern "C" fn envoy_dynamic_module_on_cluster_specifier_select(
         crate::fault::trip("specifier.select", crate::fault::asked_of_specifier(&host));
         instance.specifier.select(&mut host)
     })
-    .unwrap_or(false)
+    .unwrap_or_else(|Panicked| {
+        selection::note_failure();
+        false
+    })
 }

@@ -4,7 +4,7 @@ mod bootstrap;
 mod http;
 mod stand_in;
 
-use super::names::{HOOKS, PROCESS_FAULTS, REQUEST_FAULTS};
+use super::names::{HOOKS, Reach, process_faults, request_faults};
 use crate::raw::Callbacks;
 
 #[test]
@@ -22,19 +22,49 @@ fn every_hook_in_the_source_is_listed_once() {
         .filter_map(|rest| rest.split('(').next())
         .collect();
     found.sort_unstable();
-    let mut listed = HOOKS.to_vec();
+    let mut listed: Vec<&str> = HOOKS.iter().map(|hook| hook.symbol).collect();
     listed.sort_unstable();
     assert_eq!(found, listed);
     assert_eq!(listed.len(), 51);
 }
 
 #[test]
-fn no_fault_name_is_in_both_lists() {
-    assert!(
-        REQUEST_FAULTS
-            .iter()
-            .all(|name| !PROCESS_FAULTS.contains(name))
-    );
+fn every_fault_name_is_listed_once_and_set_off_somewhere_in_the_source() {
+    let mut names: Vec<&str> = request_faults().chain(process_faults()).collect();
+    let sources = [
+        include_str!("http.rs"),
+        include_str!("bootstrap.rs"),
+        include_str!("specifier.rs"),
+        include_str!("../module.rs"),
+        include_str!("../http_instance.rs"),
+        include_str!("../bootstrap_instance.rs"),
+        include_str!("../down.rs"),
+        include_str!("../up.rs"),
+    ];
+    for name in &names {
+        let quoted = format!("{name:?}");
+        assert!(
+            sources.iter().any(|source| source.contains(&quoted)),
+            "{name}"
+        );
+    }
+    let all = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), all);
+}
+
+#[test]
+fn a_hook_without_code_of_the_module_is_exported_by_the_file_of_unused_ones() {
+    let unused = include_str!("unused.rs");
+    for hook in HOOKS {
+        let symbol = format!("envoy_dynamic_module_on_{}(", hook.symbol);
+        assert_eq!(
+            unused.contains(&symbol),
+            hook.reach == Reach::Unused,
+            "{symbol}"
+        );
+    }
 }
 
 #[test]

@@ -142,7 +142,15 @@ impl<'a> Members<'a> {
             needs,
             body_bytes: body.len() as u64,
             text_bytes,
-            edits: EditPoints::new(body, model_member, &stream_options),
+            edits: EditPoints::new(
+                body,
+                model_member,
+                &stream_options,
+                edits::OutputMembers {
+                    max_tokens: self.max_tokens,
+                    max_completion_tokens: self.max_completion_tokens,
+                },
+            ),
         })
     }
 }

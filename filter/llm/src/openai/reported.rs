@@ -19,6 +19,7 @@ pub(super) struct Reported {
     /// Anthropic's own counters, which some gateways add beside OpenAI's.
     cache_read_apart: Option<u64>,
     cache_write_apart: Option<u64>,
+    cache_write_1h: Option<u64>,
     cache_hit: Option<u64>,
     cache_miss: Option<u64>,
     input_audio: Option<u64>,
@@ -40,6 +41,7 @@ impl Reported {
             [Name::PromptTokensDetails, Name::AudioTokens] => &mut self.input_audio,
             [Name::CacheReadInputTokens] => &mut self.cache_read_apart,
             [Name::CacheCreationInputTokens] => &mut self.cache_write_apart,
+            [Name::CacheCreation, Name::Ephemeral1hInputTokens] => &mut self.cache_write_1h,
             [Name::PromptCacheHitTokens] => &mut self.cache_hit,
             [Name::PromptCacheMissTokens] => &mut self.cache_miss,
             [Name::ReasoningTokens] | [Name::CompletionTokensDetails, Name::ReasoningTokens] => {
@@ -60,6 +62,7 @@ impl Reported {
             input: self.input(),
             cached_input: self.cached_input(),
             cache_write: self.cache_write.or(self.cache_write_apart).unwrap_or(0),
+            cache_write_1h: self.cache_write_1h.unwrap_or(0),
             input_audio: self.input_audio.unwrap_or(0),
             output: self.output(),
             reasoning: self.reasoning.unwrap_or(0),

@@ -97,8 +97,7 @@ impl ConfigStream<'_> {
         requests: mpsc::Receiver<DeltaDiscoveryRequest>,
     ) -> Result<Streaming<DeltaDiscoveryResponse>, AgentError> {
         let mut request = Request::new(ReceiverStream::new(requests));
-        let token = channel::authorization(&self.agent.settings.node_token_file).await?;
-        request.metadata_mut().insert("authorization", token);
+        channel::authorize(&self.agent.settings, &mut request).await?;
         if let Ok(boot) = self.agent.boot.to_string().parse() {
             request.metadata_mut().insert("x-turnpike-boot-id", boot);
         }
@@ -106,7 +105,7 @@ impl ConfigStream<'_> {
             Grpc::new(self.agent.channel.clone()).max_decoding_message_size(MAX_MESSAGE_BYTES);
         grpc.ready()
             .await
-            .map_err(|error| AgentError::Unreachable(error.to_string()))?;
+            .map_err(|error| AgentError::Unreachable(channel::cause(&error)))?;
         let codec = tonic_prost::ProstCodec::default();
         let path = PathAndQuery::from_static(METHOD_PATH);
         Ok(grpc.streaming(request, path, codec).await?.into_inner())

@@ -10,6 +10,11 @@ use std::{
 };
 
 use filter_agent::spool::{Disk, DiskError, Entry};
+use filter_shared_memory::SharedFile;
+use rustix::{
+    fs::{FallocateFlags, fallocate},
+    io::Errno,
+};
 
 /// A directory of this machine's file system.
 #[derive(Clone, Debug)]
@@ -20,8 +25,25 @@ impl StateDir {
         Self(Arc::new(path.to_owned()))
     }
 
+    /// Makes a file that is mapped into memory.
+    ///
+    /// # Errors
+    /// [`DiskError::Full`] if there is no room for it.
+    pub(crate) fn create_shared(&self, path: &str, words: usize) -> Result<SharedFile, DiskError> {
+        self.check_room()?;
+        SharedFile::create(&self.path(path), words).map_err(fault(path))
+    }
+
     fn path(&self, path: &str) -> PathBuf {
         self.0.join(path)
+    }
+
+    /// In fault-injection builds, a file `disk-full` in the directory stands for a full disk.
+    fn check_room(&self) -> Result<(), DiskError> {
+        if cfg!(feature = "fault-injection") && self.path("disk-full").exists() {
+            return Err(DiskError::Full);
+        }
+        Ok(())
     }
 }
 
@@ -69,6 +91,7 @@ impl Disk for StateDir {
     }
 
     fn create(&self, path: &str) -> Result<File, DiskError> {
+        self.check_room()?;
         let mut options = OpenOptions::new();
         options.create(true).truncate(true).write(true);
         let file = options.open(self.path(path)).map_err(fault(path))?;
@@ -80,6 +103,7 @@ impl Disk for StateDir {
     }
 
     fn append(&self, file: &mut File, bytes: &[u8]) -> Result<(), DiskError> {
+        self.check_room()?;
         let written = file.write(bytes).map_err(fault("append"))?;
         if written < bytes.len() {
             return Err(DiskError::Full);
@@ -108,6 +132,19 @@ impl Disk for StateDir {
             .open(self.path(path))
             .map_err(fault(path))?;
         file.set_len(bytes).map_err(fault(path))
+    }
+
+    fn reserve(&self, path: &str, bytes: u64) -> Result<(), DiskError> {
+        self.check_room()?;
+        let file = OpenOptions::new()
+            .write(true)
+            .open(self.path(path))
+            .map_err(fault(path))?;
+        match fallocate(&file, FallocateFlags::KEEP_SIZE, 0, bytes) {
+            // What file systems say that set nothing aside, or not beyond a file's end.
+            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(()),
+            Err(error) => Err(fault(path)(error.into())),
+        }
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<(), DiskError> {
@@ -159,6 +196,48 @@ mod tests {
             disk.lock("gone/lock"),
             Err(DiskError::NotFound(_))
         ));
+    }
+
+    #[test]
+    fn a_device_without_space_is_full() {
+        let folder = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("/dev/full", folder.path().join("f")).unwrap();
+        let disk = StateDir::new(folder.path());
+        let mut file = disk.create("f").unwrap();
+        assert_eq!(disk.append(&mut file, b"x"), Err(DiskError::Full));
+    }
+
+    #[test]
+    fn room_that_is_set_aside_is_no_content_and_is_given_back_by_a_cut() {
+        use std::os::unix::fs::MetadataExt as _;
+
+        let folder = tempfile::tempdir().unwrap();
+        let disk = StateDir::new(folder.path());
+        let mut file = disk.create("f").unwrap();
+        disk.append(&mut file, b"hello").unwrap();
+        let blocks = || fs::metadata(folder.path().join("f")).unwrap().blocks();
+        let before = blocks();
+        disk.reserve("f", 1 << 20).unwrap();
+        assert_eq!(disk.read("f", 0, &mut [0; 16]).unwrap(), 5);
+        let reserved = blocks();
+        disk.append(&mut file, b"!").unwrap();
+        disk.truncate("f", 6).unwrap();
+        assert_eq!(disk.read("f", 0, &mut [0; 16]).unwrap(), 6);
+        // A file system that sets nothing aside has nothing to give back.
+        assert!(reserved == before || blocks() < reserved, "{reserved} kept");
+        assert_eq!(
+            disk.reserve("gone", 1),
+            Err(DiskError::NotFound("gone".to_owned()))
+        );
+    }
+
+    #[test]
+    fn names_in_a_directory_can_be_synced() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = StateDir::new(folder.path());
+        disk.create_dir("a/b").unwrap();
+        disk.sync("a/b").unwrap();
+        assert!(matches!(disk.sync("a/c"), Err(DiskError::NotFound(_))));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use filter_agent::{
     backoff_ms,
-    spool::{Retention, adopt, boots},
+    spool::{Retention, ShardEnd, adopt, boots},
     usage::{Session, Window},
 };
 use proto::metering::v1::{UsageDown, UsageUp, metering_client::MeteringClient};
@@ -15,13 +15,20 @@ use tokio::{
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Streaming};
 
-use super::{Agent, AgentError, channel, disk::StateDir};
+use super::{Agent, AgentError, channel, dead_leases::Dead, disk::StateDir};
 use crate::{clock, entropy, log, node::ThisNode};
 
 /// How often the shards are looked at for new records.
 const POLL: Duration = Duration::from_millis(200);
 /// How often directories of dead processes are looked for, and old segments removed.
 const CARE: Duration = Duration::from_secs(30);
+/// The same while the disk is full.
+const URGENT_CARE: Duration = Duration::from_secs(1);
+/// On a full disk, records that are not in the ledger go before those that are.
+const NOTHING_ACKED: Retention = Retention {
+    bytes: 0,
+    age_ms: 0,
+};
 /// Messages that may wait to be sent; the session's window is what bounds them.
 const OUTBOX: usize = 64;
 
@@ -64,6 +71,13 @@ impl<'a> UsageStream<'a> {
                 "usage stream ended, again in {wait_ms} ms: {ended}"
             ));
             tokio::time::sleep(Duration::from_millis(wait_ms)).await;
+        }
+    }
+
+    /// The shards of this process get no more records.
+    pub(super) fn end(&mut self, ends: Vec<ShardEnd>) {
+        for end in ends {
+            self.session.end(self.node.boot_id(), end);
         }
     }
 
@@ -113,8 +127,7 @@ impl<'a> UsageStream<'a> {
     async fn open(&mut self) -> Result<Open, AgentError> {
         let (outbox, messages) = mpsc::channel(OUTBOX);
         let mut request = Request::new(ReceiverStream::new(messages));
-        let token = channel::authorization(&self.agent.settings.node_token_file).await?;
-        request.metadata_mut().insert("authorization", token);
+        channel::authorize(&self.agent.settings, &mut request).await?;
         self.session.connected();
         let mut client = MeteringClient::new(self.agent.channel.clone());
         // Some servers answer a stream only when the first message has come.
@@ -132,21 +145,36 @@ impl<'a> UsageStream<'a> {
         for trouble in self.session.take_troubles() {
             log::error(&trouble.to_string());
         }
+        self.tell_done();
         Ok(())
     }
 
     /// Adopts what dead processes left, and removes what is acked and old.
     fn care(&mut self) {
-        if self.cared.is_some_and(|last| last.elapsed() < CARE) {
+        let (pause, retention) = if self.agent.disk_full.get() {
+            (URGENT_CARE, NOTHING_ACKED)
+        } else {
+            (CARE, Retention::default())
+        };
+        if self.cared.is_some_and(|last| last.elapsed() < pause) {
             return;
         }
         self.cared = Some(Instant::now());
         if let Err(error) = self.adopt() {
             log::error(&format!("spool of a dead process: {error}"));
         }
+        self.tell_done();
         let now_ms = u64::try_from(clock::unix_us() / 1_000).unwrap_or(0);
-        if let Err(error) = self.session.prune(Retention::default(), now_ms) {
+        if let Err(error) = self.session.prune(retention, now_ms) {
             log::error(&format!("spool: {error}"));
+        }
+    }
+
+    /// Before their directories are removed, and their names with them.
+    fn tell_done(&mut self) {
+        for (boot, ends) in self.session.take_done() {
+            // Its receiver lives as long as the agent.
+            drop(self.agent.dead.send(Dead { boot, ends }));
         }
     }
 
@@ -158,7 +186,15 @@ impl<'a> UsageStream<'a> {
         {
             match adopt(&self.node.disk, boot) {
                 Ok(Some(adopted)) => {
-                    log::info(&format!("adopted the spool of boot {boot}"));
+                    let (open, damaged) = adopted.in_flight();
+                    log::info(&format!(
+                        "adopted the spool of boot {boot}; {open} exchanges were open"
+                    ));
+                    if damaged > 0 {
+                        log::error(&format!(
+                            "boot {boot} left {damaged} open exchanges that cannot be read"
+                        ));
+                    }
                     self.session.adopt(adopted);
                 }
                 Ok(None) => {}

@@ -16,6 +16,7 @@ enum Op {
     RefuseTruncate(bool),
     RefuseCreate(bool),
     MarkGap,
+    Upkeep,
     /// The last bytes written are not visible yet.
     Unseen(u8),
     Read {
@@ -40,6 +41,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => any::<bool>().prop_map(Op::RefuseTruncate),
         1 => any::<bool>().prop_map(Op::RefuseCreate),
         1 => Just(Op::MarkGap),
+        2 => Just(Op::Upkeep),
         2 => (0_u8..80).prop_map(Op::Unseen),
         8 => (0_u16..2_000, 0_u8..20).prop_map(|(bytes, records)| Op::Read { bytes, records }),
         2 => Just(Op::Ack),
@@ -134,6 +136,7 @@ impl World {
             Op::RefuseTruncate(refuse) => self.disk.state().refuse_truncate = *refuse,
             Op::RefuseCreate(refuse) => self.disk.state().refuse_create = *refuse,
             Op::MarkGap => drop(self.alive.as_mut().map(|(_, writer)| writer.mark_gap())),
+            Op::Upkeep => self.upkeep(),
             Op::Unseen(bytes) => self.disk.state().unseen = usize::from(*bytes),
             Op::Read { bytes, records } => {
                 let limit = BatchLimit {
@@ -177,6 +180,23 @@ impl World {
         }
     }
 
+    fn upkeep(&mut self) {
+        let Some((_, writer)) = &mut self.alive else {
+            return;
+        };
+        if let Some(upkeep) = writer.upkeep() {
+            let kept = upkeep.perform();
+            // A spare that cannot be made is no loss.
+            let refused = self.disk.state().refuse_create;
+            assert!(
+                refused || kept.troubles().is_empty(),
+                "{:?}",
+                kept.troubles()
+            );
+            assert!(!writer.kept(kept), "only whole segments are removed");
+        }
+    }
+
     /// What is read must be what the ledger wants next; false if nothing was.
     fn read(&mut self, limit: BatchLimit) -> bool {
         let Some(read) = self.reader.read(limit).unwrap() else {
@@ -198,7 +218,10 @@ impl World {
                     match gap.reason {
                         GapReason::DiskFull => assert!(self.lost.contains(&seq), "{seq} was kept"),
                         GapReason::Lost => assert!(seq <= self.pruned, "{seq} is on the disk"),
-                        other => panic!("{other:?} of {seq}: no segment but the last is torn"),
+                        GapReason::Torn => {
+                            assert!(!self.stored.contains_key(&seq), "{seq} is sound");
+                        }
+                        GapReason::Unspecified => panic!("no reason for {seq}"),
                     }
                 }
                 self.cursor = gap.to;

@@ -182,7 +182,15 @@ fn shards_of_a_dead_process_are_sent_under_its_name_and_its_directory_goes_at_la
     );
     session.on_down(resume(DEAD, 5, 1));
     assert_eq!(session.sent(), ["batch de/5 1..=3"]);
+    assert_eq!(session.take_done(), []);
     session.on_down(ack(DEAD, 5, 3));
+    let end = ShardEnd {
+        shard: 5,
+        last_seq: 3,
+        unmarked: None,
+    };
+    assert_eq!(session.take_done(), [(DEAD, vec![end])]);
+    assert_eq!(session.take_done(), [], "told once");
 
     let keep = Retention {
         bytes: u64::MAX,
@@ -281,16 +289,25 @@ fn a_shard_that_cannot_be_read_is_told_and_sent_later() {
 }
 
 #[test]
-fn every_segment_in_use_is_synced() {
+fn what_a_full_disk_took_from_the_end_of_a_shard_is_told_once_it_has_ended() {
     let (disk, _boot, mut session, mut writers) = node(2);
-    writers.iter_mut().for_each(|writer| write(writer, 1));
+    write(&mut writers[0], 2);
     session.connected();
     session.sent();
     session.on_down(resume(BOOT, 0, 1));
     session.on_down(resume(BOOT, 1, 1));
-    session.sent();
-    session.sync().unwrap();
-    assert_eq!(disk.state().synced.len(), 2);
+    assert_eq!(session.sent(), ["batch b0/0 1..=2"]);
+    session.on_down(ack(BOOT, 0, 2));
+    disk.state().space = Some(0);
+    for _ in 0..3 {
+        writers[0].append(&record(0));
+    }
+    assert_eq!(session.sent(), [""; 0]);
+    session.end(BOOT, writers[0].finish());
+    assert_eq!(session.sent(), ["gap b0/0 3..=5 DiskFull"]);
+    assert!(!session.is_drained());
+    session.on_down(ack(BOOT, 0, 5));
+    assert!(session.is_drained());
 }
 
 // === the tests' node ===

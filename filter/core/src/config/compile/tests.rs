@@ -323,12 +323,18 @@ fn prices_are_chosen_by_date_and_faults_of_the_book_told() {
         config
             .prices
             .at(&target.prices, unix_s)
-            .and_then(|price| price.input_pusd)
+            .and_then(|it| it.price.standard.rates.input_pusd)
     };
     assert_eq!(
         [99, 100, 199, 200, 9999].map(at),
         [None, Some(1), Some(1), Some(2), Some(2)]
     );
+    // What soon takes its place is known to who reserves.
+    let next = |unix_s| {
+        let price = config.prices.at(&target.prices, unix_s);
+        price.and_then(|it| it.next?.standard.rates.input_pusd)
+    };
+    assert_eq!([100, 200].map(next), [Some(2), None]);
 }
 
 #[test]

@@ -19,6 +19,7 @@ impl Exchange {
     pub(super) fn outcome(&self, end: &StreamEnd<'_>) -> Outcome {
         let how = self.end(end);
         let reason = match how {
+            End::Complete if self.is_cut() => "limit_cut",
             End::Complete => "ok",
             End::ClientGone => "client_gone",
             End::Shutdown => "shutdown",
@@ -34,7 +35,8 @@ impl Exchange {
 
     fn end(&self, end: &StreamEnd<'_>) -> End {
         let last = self.attempts.last().filter(|_| !self.is_stopped);
-        if last.is_some_and(|last| last.is_complete()) {
+        // A stream that a limit cut has come to a proper end.
+        if self.is_cut() || last.is_some_and(|last| last.is_complete()) {
             return End::Complete;
         }
         if end.shutdown {
@@ -77,5 +79,6 @@ impl Exchange {
             .map(|at_us| at_us.saturating_sub(self.began.mono_us));
         sample.duration_us = now.mono_us.saturating_sub(self.began.mono_us);
         sample.attempts = u32::try_from(self.attempts.len()).unwrap_or(u32::MAX);
+        sample.limit_refusal = self.limit_refusal;
     }
 }

@@ -93,6 +93,9 @@ pub struct Sample {
     pub duration_us: u64,
     /// Attempts that were selected.
     pub attempts: u32,
+    /// `spent`, `reserved`, `rate`, `unanswered`, `unavailable` or `unbounded`: how a limit stood in
+    /// the way of a request that was refused; empty: none did.
+    pub limit_refusal: &'static str,
 }
 
 /// Tokens, inclusive: input covers cached and cache-write, output covers reasoning.

@@ -1,7 +1,7 @@
 //! What becomes of answers: plain, streamed, held, stripped, masked.
 
-use proto::config::v1::Settings;
-use proto::metering::v1::{End, UsageSource, Verdict};
+use proto::config::v1::{LongContext, Rates, Settings, TierPrice};
+use proto::metering::v1::{End, TokenClass, UsageSource, Verdict};
 
 use super::shell::{Play, Shell, chat_head};
 use crate::fixture::*;
@@ -68,6 +68,60 @@ fn a_plain_answer_passes_byte_for_byte_and_is_metered_and_priced() {
     assert_eq!(costs, [(12, Some(12_000)), (3, Some(6_000))]);
     assert_eq!(seen.settled.log.value("cost"), Some("0.000018000"));
     assert_eq!(seen.settled.sample.reason, "ok");
+}
+
+#[test]
+fn the_tier_that_served_and_the_length_of_the_prompt_decide_what_an_attempt_costs() {
+    let rates = |input, output| {
+        Some(Rates {
+            input_pusd: Some(input),
+            output_pusd: Some(output),
+            ..Rates::default()
+        })
+    };
+    let mut all = resources();
+    let price = &mut all.price_book.as_mut().unwrap().prices[0];
+    price.long_context = Some(LongContext {
+        above_input_tokens: 12,
+        rates: rates(10_000_000, 20_000_000),
+    });
+    price.tiers.push(TierPrice {
+        tier: "flex".into(),
+        factor_permille: 500,
+        ..TierPrice::default()
+    });
+    price.input_audio_pusd = Some(30_000_000);
+    let shell = Shell::with(&all);
+    let costs = |answer: &str| -> Vec<_> {
+        let seen = shell.chat(PLAIN, &[Play::json(200, answer)]);
+        let attempt = &seen.record().attempts[0];
+        let costs = attempt.costs.iter();
+        costs
+            .map(|cost| (cost.token_class(), cost.tokens, cost.cost_nusd))
+            .collect()
+    };
+    let (input, output) = (TokenClass::Input, TokenClass::Output);
+    let flex = ANSWER.replace(r#""usage""#, r#""service_tier":"flex","usage""#);
+    assert_eq!(
+        costs(&flex),
+        [(input, 12, Some(6_000)), (output, 3, Some(3_000))]
+    );
+    let longer = ANSWER.replace("12", "13").replace("15", "16");
+    assert_eq!(
+        costs(&longer),
+        [(input, 13, Some(130_000)), (output, 3, Some(60_000))]
+    );
+    let heard = r#""prompt_tokens_details":{"audio_tokens":2},"prompt_tokens":12"#;
+    let heard = ANSWER.replace(r#""prompt_tokens":12"#, heard);
+    let audio = TokenClass::AudioInput;
+    assert_eq!(
+        costs(&heard),
+        [
+            (input, 10, Some(10_000)),
+            (audio, 2, Some(60_000)),
+            (output, 3, Some(6_000))
+        ]
+    );
 }
 
 #[test]
@@ -156,6 +210,30 @@ fn every_credential_of_the_caller_is_stripped_wherever_it_was() {
         };
         assert_eq!(seen.logged[":path"], path);
     }
+}
+
+#[test]
+fn where_a_request_comes_from_does_not_reach_the_provider() {
+    let hops = [
+        ("x-forwarded-proto", "http"),
+        ("x-forwarded-for", "203.0.113.7"),
+        ("x-forwarded-host", "gateway.example"),
+        ("forwarded", "for=203.0.113.7"),
+        ("via", "1.1 office"),
+        ("x-real-ip", "203.0.113.7"),
+        ("x-envoy-external-address", "203.0.113.7"),
+        ("x-envoy-peer-metadata", "secret"),
+    ];
+    let head = chat_head(&[&hops[..], &[("x-request-id", "kept"), ("x-app", "kept")]].concat());
+    let seen = Shell::new().run(&head, PLAIN.as_bytes(), &[Play::json(200, ANSWER)]);
+    let (_, headers, _) = &seen.providers[0];
+    for (name, _) in hops {
+        assert!(!headers.contains_key(name), "{name}");
+    }
+    assert_eq!(
+        (headers["x-request-id"].as_str(), headers["x-app"].as_str()),
+        ("kept", "kept")
+    );
 }
 
 #[test]

@@ -194,33 +194,87 @@ fn the_stop_gives_the_most_telling_error() {
     assert_eq!(seen.record().end, i32::from(End::ProviderFailed));
 
     shell.clusters = ["turnpike-provider-a"].into();
-    for (play, status, code) in [
-        (Play::json(500, "{}"), 502, "provider_error"),
+    for play in [Play::ResetBeforeHead, Play::RefuseConnection, Play::TimeOut] {
+        let seen = shell.chat(PAIR, &[play]);
+        assert_eq!(
+            (seen.status, seen.code().as_str()),
+            (503, "vendors_unavailable")
+        );
+        assert_eq!(seen.record().attempts.len(), 1);
+    }
+}
+
+#[test]
+fn the_stop_passes_on_what_the_last_provider_that_answered_said() {
+    let mut shell = Shell::new();
+    shell.clusters = ["turnpike-provider-a"].into();
+    let words = r#"{"error":{"message":"out of CANARY-prov-key-7731","type":"server_error"}}"#;
+    for (play, status, code, retry) in [
+        (Play::json(500, words), 500, "provider_error", None),
         (
-            Play::json(429, "{}").header("retry-after", "30"),
-            503,
-            "vendors_unavailable",
+            Play::json(429, words).header("retry-after", "30"),
+            429,
+            "provider_error",
+            Some("30"),
         ),
-        (Play::ResetBeforeHead, 503, "vendors_unavailable"),
+        (
+            Play::json(401, words),
+            502,
+            "provider_credential_rejected",
+            None,
+        ),
     ] {
         let seen = shell.chat(PAIR, &[play]);
-        assert_eq!((seen.status, seen.code().as_str()), (status, code));
+        assert_eq!(seen.status, status);
         assert_eq!(seen.record().error_code, code);
         assert_eq!(seen.record().attempts.len(), 1);
-        if let Some(after) = seen.headers.get("retry-after") {
-            assert_eq!(
-                after,
-                if code == "provider_error" {
-                    ""
-                } else if seen.record().attempts[0].status == 429 {
-                    "30"
-                } else {
-                    "5"
-                }
-            );
-        }
+        assert_eq!(seen.headers.get("retry-after").map(String::as_str), retry);
+        let message = seen.error()["message"].as_str().unwrap().to_owned();
+        assert!(
+            message.starts_with("out of ") || code != "provider_error",
+            "{message}"
+        );
+        assert!(!seen.text().contains("CANARY"), "{}", seen.text());
         assert!(!format!("{:?}", seen.logged).contains("CANARY"));
     }
+    let long = "x".repeat(100 << 10);
+    let seen = shell.chat(
+        PAIR,
+        &[Play::frames(500, "text/plain", vec![long.into(); 3])],
+    );
+    assert_eq!(seen.status, 500);
+    assert!(seen.body.len() < 2048, "an error has a bound");
+}
+
+#[test]
+fn an_unreachable_last_target_does_not_hide_what_the_one_before_said() {
+    let words = r#"{"error":{"message":"overloaded","type":"server_error"}}"#;
+    let seen = Shell::new().chat(PAIR, &[Play::json(503, words), Play::RefuseConnection]);
+    assert_eq!((seen.status, seen.text()), (503, words));
+    assert_eq!(
+        verdicts(&seen),
+        [
+            (1, Verdict::NotBilled, UsageSource::None, "status"),
+            (2, Verdict::NotBilled, UsageSource::None, "")
+        ]
+    );
+}
+
+#[test]
+fn a_client_is_told_not_to_retry_what_a_whole_plan_has_tried() {
+    let failed = || Play::json(500, r#"{"error":{"message":"broken"}}"#);
+    let seen = Shell::new().chat(PAIR, &[failed(), failed()]);
+    assert_eq!((seen.status, seen.record().attempts.len()), (500, 2));
+    assert_eq!(seen.headers["x-should-retry"], "false");
+
+    let timed = failed().header("retry-after", "7");
+    let seen = Shell::new().chat(PAIR, &[failed(), timed]);
+    assert_eq!(seen.headers["retry-after"], "7");
+    assert!(!seen.headers.contains_key("x-should-retry"), "it may, then");
+
+    let seen = Shell::new().chat(&PAIR.replace("\"pair\"", "\"small-1\""), &[failed()]);
+    assert_eq!((seen.status, seen.record().attempts.len()), (500, 1));
+    assert!(!seen.headers.contains_key("x-should-retry"), "nobody has");
 }
 
 #[test]

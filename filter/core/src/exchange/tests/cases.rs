@@ -179,7 +179,7 @@ fn case_12_the_providers_credential_appears_nowhere_outside() {
     let told = format!(r#"{{"error":{{"code":400,"message":"request to {url} was not valid"}}}}"#);
     let plays = [
         (400, Play::json(400, &told)),
-        (502, Play::RefuseConnection),
+        (503, Play::RefuseConnection),
         (502, Play::ResetBeforeHead),
         (500, Play::answer(500, "text/plain", &url)),
         (502, Play::json(302, &told).header("location", &url)),

@@ -139,7 +139,7 @@ fn a_plain_answer_cut_midway_is_left_as_it_is() {
 #[test]
 fn envoys_own_replies_take_the_clients_shape() {
     for (play, status, code) in [
-        (Play::RefuseConnection, 502, "provider_unreachable"),
+        (Play::RefuseConnection, 503, "provider_unreachable"),
         (Play::ResetBeforeHead, 502, "provider_reset"),
         (Play::TimeOut, 504, "provider_timeout"),
     ] {
@@ -161,6 +161,26 @@ fn envoys_own_replies_take_the_clients_shape() {
     }
 }
 
+#[test]
+fn an_error_without_a_body_gets_one_in_the_clients_shape() {
+    let shell = Shell::new();
+    for (status, expected) in [("503", "said no more"), ("401", "credential")] {
+        let mut exchange = begun(&shell);
+        exchange.on_request_body(PLAIN.as_bytes(), &shell.clock);
+        exchange.select(0, &shell.clusters, &shell.clock);
+        exchange.begin_attempt(&mut Sink(&mut Headers::new()));
+        assert_eq!(
+            exchange.on_response_head(&[(b":status", status.as_bytes())], true, &shell.clock),
+            ResponseStep::Pass
+        );
+        let body = exchange.take_missing_body().expect("a body");
+        let json: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        let message = json["error"]["message"].as_str().unwrap();
+        assert!(message.contains(expected), "{message}");
+        assert_eq!(exchange.take_missing_body(), None, "once");
+    }
+}
+
 fn begun(shell: &Shell) -> Exchange {
     let head = chat_head(&[]);
     let pairs: Vec<_> = head
@@ -173,6 +193,7 @@ fn begun(shell: &Shell) -> Exchange {
         entropy: shell.entropy,
         node: shell.node,
         held: &HELD,
+        limits: shell.limits,
     };
     Exchange::begin(
         &begin,
@@ -319,6 +340,7 @@ fn held_bytes_are_given_back_when_the_answer_begins_and_at_the_end() {
         entropy: shell.entropy,
         node: shell.node,
         held: &POOL,
+        limits: shell.limits,
     };
     let head = Head {
         headers: &pairs,

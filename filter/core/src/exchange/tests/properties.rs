@@ -93,6 +93,7 @@ proptest! {
         let pairs: Vec<_> = headers.iter().map(|(n, v)| (n.as_bytes(), v.as_slice())).collect();
         let begin = Begin {
             config: &shell.config, clock: &shell.clock, entropy: [7; 32], node: IN_SYNC, held: &HELD,
+            limits: shell.limits,
         };
         let (mut exchange, _) = Exchange::begin(&begin, &Head { headers: &pairs, end_of_stream });
         exchange.on_request_bytes(body.len() as u64);

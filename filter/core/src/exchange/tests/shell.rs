@@ -5,13 +5,16 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proto::metering::v1::UsageRecord;
 
 use crate::config::{Resources, compile};
+use crate::credit::Wake;
 use crate::exchange::*;
 use crate::fixture;
 use crate::host::*;
+use crate::limits::NodeLimits;
 
 pub(crate) static HELD: HeldBodies = HeldBodies::new();
 pub(crate) const IN_SYNC: NodeState = NodeState {
@@ -124,6 +127,19 @@ pub(crate) struct Shell {
     pub(crate) client_reads_frames: Option<usize>,
     /// Milliseconds between frames.
     pub(crate) frame_gap_ms: u64,
+    pub(crate) limits: &'static NodeLimits,
+    /// What the agent does while a request waits.
+    pub(crate) agent: Box<dyn Fn(&NodeLimits)>,
+}
+
+/// Counts how often it was rung.
+#[derive(Default)]
+pub(crate) struct Bell(pub(crate) AtomicUsize);
+
+impl Wake for Bell {
+    fn wake(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
 }
 
 /// What everyone saw.
@@ -180,6 +196,8 @@ impl Shell {
             clusters: BTreeSet::from(["turnpike-provider-a", "turnpike-provider-b"]),
             client_reads_frames: None,
             frame_gap_ms: 0,
+            limits: Box::leak(Box::default()),
+            agent: Box::new(|_| {}),
         }
     }
 
@@ -204,6 +222,7 @@ impl Shell {
             entropy: self.entropy,
             node: self.node,
             held: &HELD,
+            limits: self.limits,
         };
         let head = Head {
             headers: &owned,
@@ -219,7 +238,11 @@ impl Shell {
             flags: 0,
             shutdown: false,
         };
+        let crashed = super::open::crash(&exchange);
         seen.settled = exchange.settle(&end, &self.clock);
+        if let (Some(crashed), Some(settled)) = (&crashed, &seen.settled.record) {
+            super::open::assert_agree(crashed, settled);
+        }
         seen
     }
 }
@@ -281,7 +304,7 @@ impl Run<'_> {
             }
             step => step,
         };
-        if let Step::Reply(refusal) = step {
+        if let Step::Reply(refusal) = self.wait(exchange, step) {
             return reply(self, refusal);
         }
         exchange.edit_forward_head(&mut Sink(&mut self.headers));
@@ -289,6 +312,28 @@ impl Run<'_> {
         // The router takes its own headers out.
         self.headers.retain(|name, _| !name.starts_with("x-envoy-"));
         self.attempts(exchange, retries, body, plays)
+    }
+
+    /// A waiting request is woken as often as the agent has something for it, and waits no longer
+    /// than it was told.
+    fn wait(&mut self, exchange: &mut Exchange, mut step: Step) -> Step {
+        let bell = Arc::new(Bell::default());
+        while let Step::Wait { .. } = step {
+            let waiting = exchange.wait(Arc::clone(&bell) as Arc<dyn Wake>, &self.shell.clock);
+            let Step::Wait { max_us } = waiting else {
+                return waiting;
+            };
+            let rung = bell.0.load(Ordering::SeqCst);
+            (self.shell.agent)(self.shell.limits);
+            step = if bell.0.load(Ordering::SeqCst) > rung {
+                exchange.on_credit(&self.shell.clock).expect("it waits")
+            } else {
+                self.shell.clock.advance_ms(max_us / 1000 + 1);
+                exchange.on_wait_over(&self.shell.clock).expect("it waits")
+            };
+        }
+        assert!(exchange.on_credit(&self.shell.clock).is_none());
+        step
     }
 
     fn attempts(
@@ -357,9 +402,7 @@ impl Run<'_> {
         };
         match play {
             Play::RefuseConnection => {
-                if may_retry {
-                    exchange.on_unconnected();
-                }
+                exchange.on_unconnected();
                 failed(
                     503,
                     "upstream_reset_before_response_started{remote_connection_failure}",
@@ -415,6 +458,7 @@ impl Run<'_> {
                 exchange.observe(frame, clock);
                 out.extend_from_slice(frame);
             }
+            exchange.guard(&mut out, clock);
             if is_held && exchange.releases_head() {
                 is_held = false;
                 if self.pass_head(exchange, &mut head, may_retry) {

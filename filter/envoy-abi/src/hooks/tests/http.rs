@@ -201,6 +201,35 @@ fn a_panic_in_upstream_response_body_makes_the_downstream_filter_cut_the_stream(
 }
 
 #[test]
+fn a_panic_in_upstream_response_trailers_makes_the_downstream_filter_cut_the_stream() {
+    let down = new_filter("down", "");
+    call("response_headers", down);
+    let up = new_filter("up", "response_trailers");
+    call("response_headers", up);
+    call("response_body", up);
+    calls();
+    call("response_trailers", up);
+    assert_eq!(panic_line("upstream.response_trailers", &calls()), 1);
+    let status = envoy_dynamic_module_on_http_filter_response_trailers(STREAM, down);
+    assert_eq!(status, TrailersStatus::StopIteration);
+    assert_eq!(calls(), [CUT]);
+    call("drop", up);
+    call("drop", down);
+}
+
+#[test]
+fn a_panic_in_upstream_response_trailers_with_the_head_held_turns_the_response_into_a_500() {
+    let up = new_filter("up", "hold, then response_trailers");
+    call("response_headers", up);
+    calls();
+    call("response_trailers", up);
+    let made = calls();
+    assert_eq!(made[1], "set_header :status 500");
+    assert_eq!(made.last().unwrap(), "append_body 112");
+    call("drop", up);
+}
+
+#[test]
 fn an_upstream_reply_after_the_response_began_is_not_made() {
     let filter = new_filter("up", "");
     call("response_headers", filter);
@@ -229,6 +258,18 @@ fn a_panic_in_drop_is_caught_and_the_instance_freed() {
             "{made:?}"
         );
     }
+}
+
+#[test]
+fn a_body_replaced_in_trailers_takes_the_place_of_what_was_held() {
+    let filter = new_filter("down", "replace bodies");
+    IN_TRAILERS.set(true);
+    call("request_trailers", filter);
+    assert_eq!(calls().last().unwrap(), "append_body 3");
+    call("response_trailers", filter);
+    assert_eq!(calls().last().unwrap(), "append_body 5");
+    IN_TRAILERS.set(false);
+    call("drop", filter);
 }
 
 #[test]
@@ -342,12 +383,35 @@ fn a_null_filter_passes_everything_on() {
     call("drop", null);
 }
 
-#[test]
-fn a_panicking_specifier_keeps_the_previous_cluster() {
+fn new_panicking_specifier() -> Ptr {
     load();
     let config = Buffer::new(b"panic");
-    let specifier =
-        envoy_dynamic_module_on_cluster_specifier_config_new(STREAM, Buffer::new(b"s"), config);
+    envoy_dynamic_module_on_cluster_specifier_config_new(STREAM, Buffer::new(b"s"), config)
+}
+
+#[test]
+fn a_specifier_that_panics_inside_a_hook_fails_that_request() {
+    let filter = new_filter("down", "select");
+    inside_selection(|| {
+        let specifier = new_panicking_specifier();
+        envoy_dynamic_module_on_cluster_specifier_select(specifier, STREAM);
+        envoy_dynamic_module_on_cluster_specifier_config_destroy(specifier);
+    });
+    let status = envoy_dynamic_module_on_http_filter_request_headers(STREAM, filter, true);
+    assert_eq!(status, HeadersStatus::StopIteration);
+    assert_eq!(calls().last().unwrap(), REPLY);
+    call("drop", filter);
+
+    let next = new_filter("down", "select");
+    let status = envoy_dynamic_module_on_http_filter_request_headers(STREAM, next, true);
+    assert_eq!(status, HeadersStatus::Continue, "and no other");
+    calls();
+    call("drop", next);
+}
+
+#[test]
+fn a_panicking_specifier_keeps_the_previous_cluster() {
+    let specifier = new_panicking_specifier();
     assert!(!envoy_dynamic_module_on_cluster_specifier_select(
         specifier, STREAM
     ));

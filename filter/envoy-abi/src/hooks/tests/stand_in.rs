@@ -19,6 +19,9 @@ thread_local! {
     static METADATA: RefCell<HashMap<String, &'static [u8]>> = RefCell::default();
     /// Hooks that Envoy runs inside `send_response`.
     static INSIDE_REPLY: Cell<Option<fn()>> = const { Cell::new(None) };
+    static INSIDE_SELECTION: Cell<Option<fn()>> = const { Cell::new(None) };
+    /// Trailers are at hand, and no frame.
+    pub(super) static IN_TRAILERS: Cell<bool> = const { Cell::new(false) };
     static INSIDE_EVENT: Cell<Option<fn()>> = const { Cell::new(None) };
     pub(super) static FILTER: Cell<Ptr> = const { Cell::new(std::ptr::null_mut()) };
     pub(super) static KEPT: RefCell<Option<StreamScheduler>> = const { RefCell::new(None) };
@@ -40,6 +43,10 @@ pub(super) fn inside_reply(hooks: fn()) {
 
 pub(super) fn inside_event(hooks: fn()) {
     INSIDE_EVENT.set(Some(hooks));
+}
+
+pub(super) fn inside_selection(hooks: fn()) {
+    INSIDE_SELECTION.set(Some(hooks));
 }
 
 fn note(call: impl Into<String>) {
@@ -122,9 +129,16 @@ unsafe extern "C" fn drain_body(_: Ptr, _: u32, bytes: usize) -> bool {
     note(format!("drain_body {bytes}"));
     true
 }
-unsafe extern "C" fn append_body(_: Ptr, _: u32, bytes: Buffer) -> bool {
+unsafe extern "C" fn append_body(_: Ptr, body: u32, bytes: Buffer) -> bool {
+    let received = [Body::ReceivedRequest as u32, Body::ReceivedResponse as u32];
+    if IN_TRAILERS.get() && received.contains(&body) {
+        return false;
+    }
     note(format!("append_body {}", bytes.len));
     true
+}
+unsafe extern "C" fn no_replay(_: Ptr) -> bool {
+    false
 }
 unsafe extern "C" fn set_metadata(_: Ptr, ns: Buffer, key: Buffer, value: Buffer) {
     let value: &'static [u8] = Box::leak(unsafe { value.bytes() }.into());
@@ -159,6 +173,9 @@ unsafe extern "C" fn delete(_: Ptr) {
 unsafe extern "C" fn disable(_: Ptr) {}
 unsafe extern "C" fn clear_cluster(_: Ptr) {
     note("clear_route_cluster_cache");
+    if let Some(hooks) = INSIDE_SELECTION.take() {
+        hooks();
+    }
 }
 unsafe extern "C" fn continue_decoding(_: Ptr) {
     note("continue_decoding");
@@ -190,6 +207,9 @@ fn stand_in(name: &CStr) -> Ptr {
         "http_get_headers" => get_headers as *const () as Ptr,
         "http_get_body_size" => body_size as *const () as Ptr,
         "http_drain_body" => drain_body as *const () as Ptr,
+        "http_received_buffered_request_body" | "http_received_buffered_response_body" => {
+            no_replay as *const () as Ptr
+        }
         "http_append_body" => append_body as *const () as Ptr,
         "http_set_dynamic_metadata_string" => set_metadata as *const () as Ptr,
         "http_get_metadata_string" => get_metadata as *const () as Ptr,
@@ -324,6 +344,9 @@ impl DownstreamFilter for Probe {
             );
             assert_eq!(host.header(HeaderMap::Request, "other"), None);
         }
+        if self.wants("select") {
+            host.clear_route_cluster_cache();
+        }
         if self.wants("reply") {
             host.clear_route_cluster_cache();
             host.send_response(401, &[("a", b"b")], b"no", "mine");
@@ -343,8 +366,11 @@ impl DownstreamFilter for Probe {
         self.see("request_body");
         BodyStatus::Continue
     }
-    fn on_request_trailers(&mut self, _: &mut dyn DownstreamHost) -> TrailersStatus {
+    fn on_request_trailers(&mut self, host: &mut dyn DownstreamHost) -> TrailersStatus {
         self.see("request_trailers");
+        if self.wants("replace bodies") {
+            host.replace_request_body(b"new");
+        }
         TrailersStatus::Continue
     }
     fn on_response_headers(&mut self, _: &mut dyn DownstreamHost, _: bool) -> HeadersStatus {
@@ -355,8 +381,11 @@ impl DownstreamFilter for Probe {
         self.see("response_body");
         BodyStatus::Continue
     }
-    fn on_response_trailers(&mut self, _: &mut dyn DownstreamHost) -> TrailersStatus {
+    fn on_response_trailers(&mut self, host: &mut dyn DownstreamHost) -> TrailersStatus {
         self.see("response_trailers");
+        if self.wants("replace bodies") {
+            host.replace_response_body(b"newer");
+        }
         TrailersStatus::Continue
     }
     fn on_local_reply(
@@ -399,6 +428,9 @@ impl UpstreamFilter for Probe {
     }
     fn on_response_headers(&mut self, _: &mut dyn HttpHost, _: bool) -> HeadersStatus {
         self.see("response_headers");
+        if self.wants("hold, then response_trailers") {
+            return HeadersStatus::StopIteration;
+        }
         HeadersStatus::Continue
     }
     fn on_response_body(&mut self, _: &mut dyn HttpHost, _: bool) -> BodyStatus {
@@ -407,6 +439,7 @@ impl UpstreamFilter for Probe {
     }
     fn on_response_trailers(&mut self, _: &mut dyn HttpHost) -> TrailersStatus {
         self.see("response_trailers");
+        assert!(!self.wants("hold, then response_trailers"));
         TrailersStatus::Continue
     }
     fn on_scheduled(&mut self, host: &mut dyn UpstreamHost, _: u64) {

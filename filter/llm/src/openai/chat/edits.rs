@@ -1,4 +1,4 @@
-//! The two places where a request is edited before it goes to a provider of the same dialect.
+//! The places where a request is edited before it goes to a provider of the same dialect.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -17,6 +17,23 @@ const INCLUDE_USAGE: &str = "stream_options.include_usage";
 pub struct EditPoints {
     model: Span,
     usage: UsagePoint,
+    output: OutputPoints,
+}
+
+/// Where the most tokens of output are said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct OutputPoints {
+    max_tokens: Option<Span>,
+    max_completion_tokens: Option<Span>,
+    /// Where a member can be put first.
+    first_member: usize,
+}
+
+/// The members that bound a request's output.
+#[derive(Clone, Copy, Default)]
+pub(super) struct OutputMembers<'a> {
+    pub(super) max_tokens: Option<&'a RawValue>,
+    pub(super) max_completion_tokens: Option<&'a RawValue>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,12 +75,17 @@ enum UsagePoint {
 }
 
 impl EditPoints {
-    pub(super) fn new(body: &[u8], model: &RawValue, options: &StreamOptions<'_>) -> Self {
+    pub(super) fn new(
+        body: &[u8],
+        model: &RawValue,
+        options: &StreamOptions<'_>,
+        output: OutputMembers<'_>,
+    ) -> Self {
+        let brace = body.iter().position(|byte| *byte == b'{');
+        let first_member = brace.unwrap_or_default() + 1;
+        let span_of = |member: Option<&RawValue>| member.map(|member| Span::of(body, member));
         let usage = match *options {
-            StreamOptions::Missing => {
-                let brace = body.iter().position(|byte| *byte == b'{');
-                UsagePoint::WholeMember(brace.unwrap_or_default() + 1)
-            }
+            StreamOptions::Missing => UsagePoint::WholeMember(first_member),
             StreamOptions::Null(options) => UsagePoint::Options(Span::of(body, options)),
             StreamOptions::WithoutUsage(options) => UsagePoint::Member {
                 at: Span::of(body, options).start + 1,
@@ -80,7 +102,33 @@ impl EditPoints {
         Self {
             model: Span::of(body, model),
             usage,
+            output: OutputPoints {
+                max_tokens: span_of(output.max_tokens),
+                max_completion_tokens: span_of(output.max_completion_tokens),
+                first_member,
+            },
         }
+    }
+
+    /// Bounds the output of one choice to `tokens`, in whichever members the request says it; one
+    /// that says nothing gets `max_completion_tokens`, which reasoning counts towards.
+    pub fn limit_output(&self, tokens: u64) -> impl Iterator<Item = Splice> + use<> {
+        let OutputPoints {
+            max_tokens,
+            max_completion_tokens,
+            first_member,
+        } = self.output;
+        let is_missing = max_tokens.is_none() && max_completion_tokens.is_none();
+        let inserted = is_missing.then(|| Splice {
+            range: Span::at(first_member).range(),
+            with: Cow::Owned(format!(r#""max_completion_tokens":{tokens},"#).into_bytes()),
+        });
+        let members = [max_tokens, max_completion_tokens].into_iter().flatten();
+        let replaced = members.map(move |span| Splice {
+            range: span.range(),
+            with: Cow::Owned(tokens.to_string().into_bytes()),
+        });
+        replaced.chain(inserted)
     }
 
     /// Puts the provider's name of the model in the place of the one asked for; `None`: they are

@@ -320,6 +320,31 @@ fn any_value() -> impl Strategy<Value = Value> {
     ]
 }
 
+#[test]
+fn output_is_bounded_in_the_members_that_say_it_or_in_one_that_is_added() {
+    for (body, bounded) in [
+        (
+            r#"{"model":"m","max_tokens":900,"n":1}"#,
+            r#"{"model":"m","max_tokens":300,"n":1}"#,
+        ),
+        (
+            r#"{"max_completion_tokens": null ,"model":"m","max_tokens":4000}"#,
+            r#"{"max_completion_tokens": 300 ,"model":"m","max_tokens":300}"#,
+        ),
+        (
+            r#" {"model":"m"}"#,
+            r#" {"max_completion_tokens":300,"model":"m"}"#,
+        ),
+    ] {
+        let request = Request::parse(body.as_bytes()).unwrap();
+        let splices: Splices = request.edits.limit_output(300).collect();
+        let edited = splices.apply(body.as_bytes());
+        assert_eq!(std::str::from_utf8(&edited).unwrap(), bounded);
+        let again = Request::parse(&edited).unwrap();
+        assert_eq!(again.max_output_tokens(), Some(300));
+    }
+}
+
 proptest! {
     #[test]
     fn an_edited_request_is_the_same_but_for_what_was_asked(

@@ -57,6 +57,10 @@ fn cache_counters_are_read_inside_or_beside_the_prompt() {
     let beside = r#""prompt_tokens":4,"completion_tokens":3,
         "cache_creation_input_tokens":900,"cache_read_input_tokens":50"#;
     assert_eq!(counts(beside), [954, 50, 900, 3, 0]);
+    let hour = r#""prompt_tokens":4,"completion_tokens":3,"cache_creation_input_tokens":900,
+        "cache_creation":{"ephemeral_5m_input_tokens":800,"ephemeral_1h_input_tokens":100}"#;
+    let usage = usage(hour).unwrap();
+    assert_eq!((usage.cache_write, usage.cache_write_1h), (900, 100));
     let top_level = r#""prompt_tokens":10,"completion_tokens":3,"cached_tokens":6"#;
     assert_eq!(counts(top_level), [10, 6, 0, 3, 0]);
 }

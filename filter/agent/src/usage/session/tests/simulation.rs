@@ -2,11 +2,21 @@
 //! die, disks that fill up, and a ledger that is restored to an older state: in the end every
 //! record is in the ledger once, or named as missing.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use proptest::prelude::*;
 
 use super::*;
+use crate::open_table::{self, OpenTable, Slot};
+use crate::spool::Disk as _;
+use filter_core::exchange::OpenTerms;
+use proto::metering::v1::End;
 
 type ShardId = (Vec<u8>, u32);
 
@@ -29,8 +39,20 @@ enum Op {
     Commit,
     /// The stream breaks and what is on its way is gone.
     Cut,
+    /// An exchange is admitted.
+    Open {
+        shard: u32,
+    },
+    /// The exchange that was admitted last is settled.
+    Settle {
+        shard: u32,
+    },
     /// The process dies; the next one adopts its directory.
     Restart,
+    /// It dies when an exchange's record is appended, and its slot not yet free.
+    DieSettling {
+        shard: u32,
+    },
     /// The ledger goes back to what it had at its last backup; its streams break.
     Restore,
     Backup,
@@ -45,7 +67,10 @@ fn op() -> impl Strategy<Value = Op> {
         10 => (0_u8..6, 0_u8..6).prop_map(|(up, down)| Op::Deliver { up, down }),
         6 => Just(Op::Commit),
         2 => Just(Op::Cut),
+        3 => (0..SHARDS).prop_map(|shard| Op::Open { shard }),
+        2 => (0..SHARDS).prop_map(|shard| Op::Settle { shard }),
         1 => Just(Op::Restart),
+        1 => (0..SHARDS).prop_map(|shard| Op::DieSettling { shard }),
         1 => Just(Op::Restore),
         1 => Just(Op::Backup),
         1 => Just(Op::Prune),
@@ -85,6 +110,50 @@ struct World {
     backup: Ledger,
     /// What became of every record that was ever settled.
     written: BTreeMap<(ShardId, u64), Fate>,
+    /// By shard, what is open in this process.
+    open: Vec<OpenShard>,
+    exchanges: u128,
+    /// What was open when its process died.
+    crashed: BTreeSet<(ShardId, Vec<u8>)>,
+}
+
+/// A worker's table, and its exchanges.
+struct OpenShard {
+    memory: Memory,
+    table: OpenTable<Memory>,
+    slots: Vec<(Vec<u8>, Slot<Memory>)>,
+}
+
+#[derive(Clone)]
+struct Memory(Arc<[AtomicU64]>);
+
+impl AsRef<[AtomicU64]> for Memory {
+    fn as_ref(&self) -> &[AtomicU64] {
+        &self.0
+    }
+}
+
+impl OpenShard {
+    fn new(boot: BootId, shard: u32) -> Self {
+        // The header and fifteen slots.
+        let words = (0..512 * 16).map(|_| AtomicU64::new(0));
+        let memory = Memory(words.collect());
+        open_table::format(&memory.0, boot, shard);
+        let mut table = OpenTable::default();
+        table.add(memory.clone());
+        Self {
+            memory,
+            table,
+            slots: Vec::new(),
+        }
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let words = self.memory.0.iter();
+        words
+            .flat_map(|word| word.load(Ordering::Relaxed).to_ne_bytes())
+            .collect()
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -117,6 +186,9 @@ impl World {
             ledger: Ledger::default(),
             backup: Ledger::default(),
             written: BTreeMap::new(),
+            open: Vec::new(),
+            exchanges: 0,
+            crashed: BTreeSet::new(),
         };
         world.begin();
         world
@@ -127,6 +199,9 @@ impl World {
         (0..SHARDS).for_each(|shard| self.session.add(self.boot.reader(shard)));
         self.writers = (0..SHARDS)
             .map(|shard| self.boot.writer(shard, 150))
+            .collect();
+        self.open = (0..SHARDS)
+            .map(|shard| OpenShard::new(self.boot.id(), shard))
             .collect();
         for dead in crate::spool::boots(&self.disk).unwrap() {
             if let Some(adopted) = adopt(&self.disk, dead).unwrap() {
@@ -156,14 +231,25 @@ impl World {
                 self.down.extend(answers);
             }
             Op::Cut => self.cut(),
-            Op::Restart => {
-                self.boots += 1;
-                // The old session's locks go with it.
-                self.session = Session::new("gone", window());
-                self.boot = Boot::create(&self.disk, BootId([self.boots; 16])).unwrap();
-                self.cut();
-                self.begin();
+            Op::Open { shard } => self.open(*shard),
+            Op::Settle { shard } => {
+                let open = &mut self.open[*shard as usize];
+                if let Some((id, slot)) = open.slots.pop() {
+                    open.table.free(slot);
+                    self.append(*shard, id);
+                }
             }
+            Op::DieSettling { shard } => {
+                let open = &mut self.open[*shard as usize];
+                if let Some((id, _)) = open.slots.pop() {
+                    let stored = self.append(*shard, id.clone());
+                    if !stored {
+                        self.crashed.insert((self.shard(*shard), id));
+                    }
+                    self.restart();
+                }
+            }
+            Op::Restart => self.restart(),
             Op::Backup => self.backup = self.ledger.clone(),
             Op::Restore => {
                 self.ledger = self.backup.clone();
@@ -185,19 +271,64 @@ impl World {
         }
     }
 
+    fn shard(&self, shard: u32) -> ShardId {
+        (self.boot.id().0.to_vec(), shard)
+    }
+
+    fn restart(&mut self) {
+        for (shard, open) in (0..).zip(&self.open) {
+            let path = self.boot.open_table_path(shard, 1);
+            self.disk.create(&path).unwrap();
+            self.disk.overwrite(&path, open.bytes());
+            for (id, _) in &open.slots {
+                self.crashed.insert((self.shard(shard), id.clone()));
+            }
+        }
+        self.boots += 1;
+        // The old session's locks go with it.
+        self.session = Session::new("gone", window());
+        self.boot = Boot::create(&self.disk, BootId([self.boots; 16])).unwrap();
+        self.cut();
+        self.begin();
+    }
+
+    fn next_id(&mut self) -> Vec<u8> {
+        self.exchanges += 1;
+        self.exchanges.to_be_bytes().to_vec()
+    }
+
+    fn open(&mut self, shard: u32) {
+        let id = self.next_id();
+        let open = &mut self.open[shard as usize];
+        let mut record = UsageRecord {
+            exchange_id: id.clone(),
+            ..UsageRecord::default()
+        };
+        if let Some(slot) = open.table.open(&mut record, &OpenTerms::default()) {
+            open.slots.push((id, slot));
+        }
+    }
+
     fn write(&mut self, shard: u32) {
+        let id = self.next_id();
+        self.append(shard, id);
+    }
+
+    /// True if it is on the disk.
+    fn append(&mut self, shard: u32, exchange_id: Vec<u8>) -> bool {
         let writer = &mut self.writers[shard as usize];
         let record = UsageRecord {
-            exchange_id: vec![self.boots, u8::try_from(shard).unwrap()],
+            exchange_id,
             admitted_at_us: i64::try_from(writer.next_seq()).unwrap(),
             ..UsageRecord::default()
         };
-        let id = (self.boot.id().0.to_vec(), shard);
         let (seq, fate) = match writer.append(&record) {
             Appended::Stored { seq } => (seq, Fate::Stored(prost::Message::encode_to_vec(&record))),
             Appended::Lost { seq } => (seq, Fate::Lost),
         };
-        self.written.insert((id, seq), fate);
+        let stored = fate != Fate::Lost;
+        self.written.insert((self.shard(shard), seq), fate);
+        stored
     }
 
     /// The stream ends and another one begins: what was on its way is gone, whichever way it went.
@@ -213,6 +344,15 @@ impl World {
         self.step(&Op::Space(None));
         assert!(self.writers.iter_mut().all(ShardWriter::mark_gap));
         self.cut();
+        // What the disk did not take before is tried again when it is looked after.
+        self.deliver_all();
+        self.step(&Op::Prune);
+        self.deliver_all();
+        assert!(self.session.is_drained());
+        assert!(self.session.take_troubles().len() < 2 * usize::from(self.boots));
+    }
+
+    fn deliver_all(&mut self) {
         for _ in 0..10_000 {
             self.step(&Op::Send);
             self.step(&Op::Deliver {
@@ -228,16 +368,34 @@ impl World {
                 down: u8::MAX,
             });
         }
-        assert!(self.session.is_drained());
-        assert!(self.session.take_troubles().is_empty());
+    }
+
+    /// Whose crash a record tells of.
+    fn crash(&self, id: &(ShardId, u64)) -> Option<(ShardId, Vec<u8>)> {
+        let record: UsageRecord =
+            prost::Message::decode(self.ledger.records.get(id)?.as_slice()).unwrap();
+        (record.end() == End::Crash).then_some((id.0.clone(), record.exchange_id))
     }
 
     fn check(&self) {
+        let crashes: Vec<_> = self
+            .ledger
+            .records
+            .keys()
+            .filter_map(|id| self.crash(id))
+            .collect();
+        assert_eq!(
+            crashes.iter().cloned().collect::<BTreeSet<_>>(),
+            self.crashed
+        );
+        assert_eq!(crashes.len(), self.crashed.len(), "nothing counts twice");
         for (id, fate) in &self.written {
             match fate {
                 Fate::Stored(bytes) => {
                     assert_eq!(self.ledger.records.get(id), Some(bytes), "{id:?}")
                 }
+                // Its sequence was never told as lost, and went to what was open.
+                Fate::Lost if self.crash(id).is_some() => {}
                 Fate::Lost => {
                     assert!(!self.ledger.records.contains_key(id), "{id:?}");
                     // What was lost after the last record of a process that died is not named.
@@ -256,7 +414,8 @@ impl World {
                 }
             }
         }
-        let written = |id: &(ShardId, u64)| self.written.contains_key(id);
+        let written =
+            |id: &(ShardId, u64)| self.written.contains_key(id) || self.crash(id).is_some();
         assert!(
             self.ledger.records.keys().all(written),
             "nothing was made up"
