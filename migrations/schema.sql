@@ -11,6 +11,68 @@ SET xmloption = content;
 SET client_min_messages = warning;
 SET row_security = off;
 
+-- Name: drop_usage_partitions(date); Type: FUNCTION; Schema: public; Owner: -
+
+CREATE FUNCTION public.drop_usage_partitions(before date) RETURNS integer
+    LANGUAGE plpgsql
+    SET lock_timeout TO '1s'
+    AS $_$
+declare
+    old_partition name;
+    dropped integer := 0;
+begin
+    perform pg_advisory_xact_lock(hashtext('turnpike.make_usage_partitions'));
+    for old_partition in
+        select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
+        where i.inhparent = 'usage_record'::regclass and c.relname ~ '^usage_record_[0-9]{8}$'
+          and to_date(right(c.relname, 8), 'YYYYMMDD') < before
+        order by c.relname
+    loop
+        execute format('drop table %I', old_partition);
+        dropped := dropped + 1;
+    end loop;
+    delete from usage_record_default where ctid = any (array(
+        select ctid from usage_record_default where day < before limit 50000));
+    return dropped;
+end
+$_$;
+
+-- Name: FUNCTION drop_usage_partitions(before date); Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON FUNCTION public.drop_usage_partitions(before date) IS 'Forgets the records of days before a day, and says how many partitions went. Roll-ups, gaps and cursors stay.';
+
+-- Name: keep_limit_shape(); Type: FUNCTION; Schema: public; Owner: -
+
+CREATE FUNCTION public.keep_limit_shape() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+declare
+    shape limit_shape;
+    fixed text;
+begin
+    insert into limit_shape (limit_id, subject, subject_id, unit, limit_window, time_zone)
+    values (new.limit_id, new.subject, new.subject_id, new.unit, new.limit_window, new.time_zone)
+    on conflict on constraint limit_shape_pkey do nothing;
+    select * into shape from limit_shape where limit_id = new.limit_id;
+    fixed := case
+        when shape.subject <> new.subject then 'subject'
+        when shape.subject_id <> new.subject_id then 'subject_id'
+        when shape.unit <> new.unit then 'unit'
+        when shape.limit_window <> new.limit_window then 'window'
+        when shape.time_zone <> new.time_zone then 'time_zone'
+    end;
+    if fixed is not null then
+        raise exception 'limit %: % is fixed', new.limit_id, fixed
+            using errcode = 'check_violation', constraint = 'limit_shape_' || fixed;
+    end if;
+    return null;
+end
+$$;
+
+-- Name: FUNCTION keep_limit_shape(); Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON FUNCTION public.keep_limit_shape() IS 'Refuses to change what the buckets of a limit count.';
+
 -- Name: make_usage_partitions(date, integer); Type: FUNCTION; Schema: public; Owner: -
 
 CREATE FUNCTION public.make_usage_partitions(first_day date, days integer) RETURNS void
@@ -291,6 +353,452 @@ COMMENT ON COLUMN public.key_secret.expires_at IS 'After this moment the secret 
 
 COMMENT ON COLUMN public.key_secret.created_at IS 'When it was made or imported.';
 
+-- Name: lease_clock; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.lease_clock (
+    one boolean DEFAULT true NOT NULL,
+    ticked_at timestamp with time zone DEFAULT public.turnpike_now() NOT NULL,
+    ticks bigint DEFAULT 0 NOT NULL,
+    fence_not_before timestamp with time zone DEFAULT public.turnpike_now() NOT NULL,
+    CONSTRAINT lease_clock_one CHECK (one)
+)
+WITH (fillfactor='50');
+
+-- Name: TABLE lease_clock; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.lease_clock IS 'One row: that beats can be stored. Every replica moves it about once a second.';
+
+-- Name: COLUMN lease_clock.one; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.lease_clock.one IS 'Always true: there is one row.';
+
+-- Name: COLUMN lease_clock.ticked_at; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.lease_clock.ticked_at IS 'When it was last moved.';
+
+-- Name: COLUMN lease_clock.ticks; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.lease_clock.ticks IS 'Rises by one each time; a replica that finds less than it has written is on an older database.';
+
+-- Name: COLUMN lease_clock.fence_not_before; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.lease_clock.fence_not_before IS 'After a time in which nothing could be stored nobody is fenced before this.';
+
+-- Name: limit_adjustment; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.limit_adjustment (
+    limit_adjustment_id bigint NOT NULL,
+    bucket_id bigint NOT NULL,
+    delta bigint NOT NULL,
+    reason text NOT NULL,
+    actor text NOT NULL,
+    made_at timestamp with time zone DEFAULT public.turnpike_now() NOT NULL
+);
+
+-- Name: TABLE limit_adjustment; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.limit_adjustment IS 'Corrections of what is settled. Rows are never changed.';
+
+-- Name: COLUMN limit_adjustment.limit_adjustment_id; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_adjustment.limit_adjustment_id IS 'In the order in which they were made.';
+
+-- Name: COLUMN limit_adjustment.bucket_id; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_adjustment.bucket_id IS 'The bucket.';
+
+-- Name: COLUMN limit_adjustment.delta; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_adjustment.delta IS 'Added to settled; negative gives room back.';
+
+-- Name: COLUMN limit_adjustment.reason; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_adjustment.reason IS 'Why.';
+
+-- Name: COLUMN limit_adjustment.actor; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_adjustment.actor IS 'Who.';
+
+-- Name: COLUMN limit_adjustment.made_at; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_adjustment.made_at IS 'When.';
+
+-- Name: limit_adjustment_limit_adjustment_id_seq; Type: SEQUENCE; Schema: public; Owner: -
+
+ALTER TABLE public.limit_adjustment ALTER COLUMN limit_adjustment_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.limit_adjustment_limit_adjustment_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+-- Name: limit_bucket; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.limit_bucket (
+    bucket_id bigint NOT NULL,
+    limit_id text NOT NULL COLLATE pg_catalog."C",
+    subject text NOT NULL COLLATE pg_catalog."C",
+    window_start timestamp with time zone NOT NULL,
+    window_end timestamp with time zone,
+    amount bigint NOT NULL,
+    settled bigint DEFAULT 0 NOT NULL,
+    held bigint DEFAULT 0 NOT NULL,
+    suspended bigint DEFAULT 0 NOT NULL,
+    CONSTRAINT limit_bucket_parts_range CHECK (((amount >= 0) AND (held >= 0) AND (suspended >= 0)))
+)
+WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0.01');
+
+-- Name: TABLE limit_bucket; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.limit_bucket IS 'One limit''s account for one subject in one window, in the limit''s unit. Credit is granted while settled + held + suspended <= amount.';
+
+-- Name: COLUMN limit_bucket.bucket_id; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_bucket.bucket_id IS 'The order in which buckets are locked.';
+
+-- Name: COLUMN limit_bucket.limit_id; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_bucket.limit_id IS 'As in limit_definition; buckets outlive it.';
+
+-- Name: COLUMN limit_bucket.subject; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_bucket.subject IS 'Empty for everything; else team or key id, or team/user.';
+
+-- Name: COLUMN limit_bucket.window_start; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_bucket.window_start IS '1970 for rates, in-flight and lifetime.';
+
+-- Name: COLUMN limit_bucket.window_end; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_bucket.window_end IS 'Null: never ends.';
+
+-- Name: COLUMN limit_bucket.amount; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_bucket.amount IS 'Of the limit as last published.';
+
+-- Name: COLUMN limit_bucket.settled; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_bucket.settled IS 'Charged by records, moved by corrections.';
+
+-- Name: COLUMN limit_bucket.held; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_bucket.held IS 'Sum of what is outstanding over leases that are not lost.';
+
+-- Name: COLUMN limit_bucket.suspended; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_bucket.suspended IS 'Sum of what is outstanding over lost leases.';
+
+-- Name: limit_bucket_bucket_id_seq; Type: SEQUENCE; Schema: public; Owner: -
+
+ALTER TABLE public.limit_bucket ALTER COLUMN bucket_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.limit_bucket_bucket_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+-- Name: limit_definition; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.limit_definition (
+    limit_id text NOT NULL COLLATE pg_catalog."C",
+    display_name text DEFAULT ''::text NOT NULL,
+    subject text NOT NULL,
+    subject_id text DEFAULT ''::text NOT NULL,
+    models text[] DEFAULT '{}'::text[] NOT NULL,
+    providers text[] DEFAULT '{}'::text[] NOT NULL,
+    rules text[] DEFAULT '{}'::text[] NOT NULL,
+    unit text NOT NULL,
+    amount bigint NOT NULL,
+    limit_window text NOT NULL,
+    time_zone text DEFAULT ''::text NOT NULL,
+    enforcement text,
+    on_exceed text,
+    on_unavailable text,
+    outage_allowance bigint DEFAULT 0 NOT NULL,
+    on_unbounded text,
+    burst bigint DEFAULT 0 NOT NULL,
+    clamp boolean DEFAULT false NOT NULL,
+    thresholds integer[] DEFAULT '{}'::integer[] NOT NULL,
+    disabled boolean DEFAULT false NOT NULL,
+    created_at timestamp with time zone DEFAULT public.turnpike_now() NOT NULL,
+    updated_at timestamp with time zone DEFAULT public.turnpike_now() NOT NULL,
+    updated_by text DEFAULT 'sql'::text NOT NULL,
+    CONSTRAINT limit_definition_amounts_range CHECK (((amount >= 0) AND (outage_allowance >= 0) AND (burst >= 0)))
+);
+
+-- Name: TABLE limit_definition; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.limit_definition IS 'A bound on what a subject may use; see turnpike.config.v1.Limit.';
+
+-- Name: COLUMN limit_definition.limit_id; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_definition.limit_id IS '1-64 characters of [a-z0-9-].';
+
+-- Name: COLUMN limit_definition.display_name; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_definition.display_name IS 'For people.';
+
+-- Name: COLUMN limit_definition.subject; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_definition.subject IS 'everything, team, key or end_user; fixed.';
+
+-- Name: COLUMN limit_definition.subject_id; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_definition.subject_id IS 'Team or key id, or team/user; empty: each one has a bucket of its own; fixed.';
+
+-- Name: COLUMN limit_definition.models; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_definition.models IS 'Public model names or prefix/*; empty: all.';
+
+-- Name: COLUMN limit_definition.providers; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_definition.providers IS 'Provider ids; empty: all.';
+
+-- Name: COLUMN limit_definition.rules; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_definition.rules IS 'Rule names; empty: all, and requests that no rule matched.';
+
+-- Name: COLUMN limit_definition.unit; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_definition.unit IS 'requests, in_flight, tokens, input_tokens, uncached_input_tokens, output_tokens or money; fixed.';
+
+-- Name: COLUMN limit_definition.amount; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_definition.amount IS 'In the unit, money in nano-USD; at most 2^53.';
+
+-- Name: COLUMN limit_definition.limit_window; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_definition.limit_window IS 'none, second, minute, hour, day, week, month or lifetime; fixed.';
+
+-- Name: COLUMN limit_definition.time_zone; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_definition.time_zone IS 'IANA name; empty: UTC; fixed.';
+
+-- Name: COLUMN limit_definition.enforcement; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_definition.enforcement IS 'strict, guarded or estimated; null: the default of the unit.';
+
+-- Name: COLUMN limit_definition.on_exceed; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_definition.on_exceed IS 'reject, skip_target or warn; null: reject.';
+
+-- Name: COLUMN limit_definition.on_unavailable; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_definition.on_unavailable IS 'reject or allow; null: reject.';
+
+-- Name: COLUMN limit_definition.outage_allowance; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_definition.outage_allowance IS 'In the unit, per node and outage.';
+
+-- Name: COLUMN limit_definition.on_unbounded; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_definition.on_unbounded IS 'reject or estimate; null: reject.';
+
+-- Name: COLUMN limit_definition.burst; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_definition.burst IS 'Of rates; 0: a quarter of the amount, at least 1.';
+
+-- Name: COLUMN limit_definition.clamp; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_definition.clamp IS 'max_tokens may be lowered to what is left.';
+
+-- Name: COLUMN limit_definition.thresholds; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_definition.thresholds IS 'Percent of the amount at which an event is raised, rising.';
+
+-- Name: COLUMN limit_definition.disabled; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_definition.disabled IS 'A disabled limit holds nobody.';
+
+-- Name: COLUMN limit_definition.created_at; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_definition.created_at IS 'When it was created.';
+
+-- Name: COLUMN limit_definition.updated_at; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_definition.updated_at IS 'When it was last edited.';
+
+-- Name: COLUMN limit_definition.updated_by; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_definition.updated_by IS 'Name of the transaction that last edited it; sql: by hand.';
+
+-- Name: limit_event; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.limit_event (
+    limit_event_id uuid DEFAULT gen_random_uuid() NOT NULL,
+    bucket_id bigint NOT NULL,
+    threshold integer NOT NULL,
+    settled bigint NOT NULL,
+    amount bigint NOT NULL,
+    raised_at timestamp with time zone DEFAULT public.turnpike_now() NOT NULL,
+    tries integer DEFAULT 0 NOT NULL,
+    try_at timestamp with time zone DEFAULT public.turnpike_now() NOT NULL,
+    delivered_at timestamp with time zone
+);
+
+-- Name: TABLE limit_event; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.limit_event IS 'Buckets that have passed a threshold of their limit, each told once.';
+
+-- Name: COLUMN limit_event.limit_event_id; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_event.limit_event_id IS 'Names the event to whoever is told; the same at each try.';
+
+-- Name: COLUMN limit_event.bucket_id; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_event.bucket_id IS 'The bucket.';
+
+-- Name: COLUMN limit_event.threshold; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_event.threshold IS 'Percent of the amount.';
+
+-- Name: COLUMN limit_event.settled; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_event.settled IS 'Of the bucket, when it was seen to have passed.';
+
+-- Name: COLUMN limit_event.amount; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_event.amount IS 'Of the bucket, when it was seen to have passed.';
+
+-- Name: COLUMN limit_event.raised_at; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_event.raised_at IS 'When it was seen to have passed.';
+
+-- Name: COLUMN limit_event.tries; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_event.tries IS 'How often a delivery was begun.';
+
+-- Name: COLUMN limit_event.try_at; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_event.try_at IS 'When the next one is due, unless it is delivered.';
+
+-- Name: COLUMN limit_event.delivered_at; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_event.delivered_at IS 'When its receiver took it; null: not yet, or nobody is to be told.';
+
+-- Name: limit_lease; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.limit_lease (
+    bucket_id bigint NOT NULL,
+    boot_id uuid NOT NULL,
+    epoch bigint NOT NULL,
+    granted bigint DEFAULT 0 NOT NULL,
+    consumed bigint DEFAULT 0 NOT NULL,
+    returned bigint DEFAULT 0 NOT NULL,
+    unaccounted bigint DEFAULT 0 NOT NULL,
+    lost_at timestamp with time zone,
+    wanted_at timestamp with time zone,
+    CONSTRAINT limit_lease_totals_range CHECK (((granted >= 0) AND (consumed >= 0) AND (returned >= 0) AND (unaccounted >= 0)))
+)
+WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0.01');
+
+-- Name: TABLE limit_lease; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.limit_lease IS 'What one process holds of a bucket in one epoch. Totals only rise; outstanding is greatest(0, granted - consumed - returned).';
+
+-- Name: COLUMN limit_lease.bucket_id; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_lease.bucket_id IS 'The bucket.';
+
+-- Name: COLUMN limit_lease.boot_id; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_lease.boot_id IS 'The process. Not of node_boot only: late records may name one that is forgotten.';
+
+-- Name: COLUMN limit_lease.epoch; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_lease.epoch IS 'Its epoch; a fenced process comes back with another, and this row keeps its debts.';
+
+-- Name: COLUMN limit_lease.granted; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_lease.granted IS 'Lent.';
+
+-- Name: COLUMN limit_lease.consumed; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_lease.consumed IS 'Charged by records.';
+
+-- Name: COLUMN limit_lease.returned; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_lease.returned IS 'Given back, or freed.';
+
+-- Name: COLUMN limit_lease.unaccounted; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_lease.unaccounted IS 'Lent to a lost process and so far in no record, once it is written down as such.';
+
+-- Name: COLUMN limit_lease.lost_at; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_lease.lost_at IS 'When its process was fenced; null: it was not.';
+
+-- Name: COLUMN limit_lease.wanted_at; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_lease.wanted_at IS 'When more was last asked for; null: never.';
+
+-- Name: limit_recall; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.limit_recall (
+    bucket_id bigint NOT NULL,
+    keep bigint NOT NULL,
+    marked_at timestamp with time zone NOT NULL
+);
+
+-- Name: TABLE limit_recall; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.limit_recall IS 'Buckets whose idle credit is wanted back. Few, and gone after a minute.';
+
+-- Name: COLUMN limit_recall.bucket_id; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_recall.bucket_id IS 'The bucket.';
+
+-- Name: COLUMN limit_recall.keep; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_recall.keep IS 'Idle credit up to this may be kept by each holder.';
+
+-- Name: COLUMN limit_recall.marked_at; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_recall.marked_at IS 'When it was asked for.';
+
+-- Name: limit_shape; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.limit_shape (
+    limit_id text NOT NULL COLLATE pg_catalog."C",
+    subject text NOT NULL,
+    subject_id text NOT NULL,
+    unit text NOT NULL,
+    limit_window text NOT NULL,
+    time_zone text NOT NULL
+);
+
+-- Name: TABLE limit_shape; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.limit_shape IS 'What buckets of a limit count and when they begin. Buckets outlive their limit, so this does too: one that comes back under its id must be the same.';
+
+-- Name: COLUMN limit_shape.limit_id; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_shape.limit_id IS 'As in limit_definition, whether that is there or not.';
+
+-- Name: COLUMN limit_shape.subject; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_shape.subject IS 'As in limit_definition.';
+
+-- Name: COLUMN limit_shape.subject_id; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_shape.subject_id IS 'As in limit_definition.';
+
+-- Name: COLUMN limit_shape.unit; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_shape.unit IS 'As in limit_definition.';
+
+-- Name: COLUMN limit_shape.limit_window; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_shape.limit_window IS 'As in limit_definition.';
+
+-- Name: COLUMN limit_shape.time_zone; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_shape.time_zone IS 'As in limit_definition.';
+
 -- Name: model; Type: TABLE; Schema: public; Owner: -
 
 CREATE TABLE public.model (
@@ -388,7 +896,8 @@ CREATE TABLE public.node (
     acked_version bigint NOT NULL,
     connected_at timestamp with time zone NOT NULL,
     last_seen_at timestamp with time zone NOT NULL,
-    rejected text[] NOT NULL
+    rejected text[] NOT NULL,
+    replica text DEFAULT ''::text NOT NULL
 )
 WITH (fillfactor='50');
 
@@ -427,6 +936,52 @@ COMMENT ON COLUMN public.node.last_seen_at IS 'Last sign of life.';
 -- Name: COLUMN node.rejected; Type: COMMENT; Schema: public; Owner: -
 
 COMMENT ON COLUMN public.node.rejected IS 'Resources it refused, as kind/id: reason.';
+
+-- Name: COLUMN node.replica; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.node.replica IS 'The control plane that wrote this, by host and address: when it starts anew, its nodes are not connected any more. Empty: unknown.';
+
+-- Name: node_boot; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.node_boot (
+    boot_id uuid NOT NULL,
+    node text NOT NULL,
+    epoch bigint NOT NULL,
+    standing text NOT NULL,
+    draining boolean NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    CONSTRAINT node_boot_epoch_positive CHECK ((epoch > 0)),
+    CONSTRAINT node_boot_standing_known CHECK ((standing = ANY (ARRAY['live'::text, 'lost'::text, 'closed'::text])))
+)
+WITH (fillfactor='50');
+
+-- Name: TABLE node_boot; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.node_boot IS 'Processes of nodes that hold leases.';
+
+-- Name: COLUMN node_boot.boot_id; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.node_boot.boot_id IS 'One process of an Envoy.';
+
+-- Name: COLUMN node_boot.node; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.node_boot.node IS 'Name of the node, a label.';
+
+-- Name: COLUMN node_boot.epoch; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.node_boot.epoch IS 'Rises when the process is fenced; its credit belongs to an epoch.';
+
+-- Name: COLUMN node_boot.standing; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.node_boot.standing IS 'live; lost: its beats stopped; closed: it holds nothing any more.';
+
+-- Name: COLUMN node_boot.draining; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.node_boot.draining IS 'It shuts down: it gets no more than what a waiting request lacks.';
+
+-- Name: COLUMN node_boot.expires_at; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.node_boot.expires_at IS 'From then on it may be fenced.';
 
 -- Name: pending_edit; Type: TABLE; Schema: public; Owner: -
 
@@ -575,7 +1130,7 @@ COMMENT ON TABLE public.published_resource IS 'What nodes are sent: the last sta
 
 -- Name: COLUMN published_resource.kind; Type: COMMENT; Schema: public; Owner: -
 
-COMMENT ON COLUMN public.published_resource.kind IS 'team, virtual_key, provider, credential, model, rule_set, price_book or settings.';
+COMMENT ON COLUMN public.published_resource.kind IS 'team, virtual_key, provider, credential, model, rule_set, price_book, limit or settings.';
 
 -- Name: COLUMN published_resource.id; Type: COMMENT; Schema: public; Owner: -
 
@@ -704,6 +1259,75 @@ COMMENT ON COLUMN public.team.updated_at IS 'When it was last edited.';
 -- Name: COLUMN team.updated_by; Type: COMMENT; Schema: public; Owner: -
 
 COMMENT ON COLUMN public.team.updated_by IS 'Name of the transaction that last edited it; sql: by hand.';
+
+-- Name: usage_correction; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.usage_correction (
+    slot timestamp with time zone NOT NULL,
+    team_id text NOT NULL,
+    virtual_key_id text NOT NULL,
+    rule text NOT NULL,
+    model text NOT NULL,
+    provider_id text NOT NULL,
+    upstream_model text NOT NULL,
+    estimated boolean NOT NULL,
+    price_version bigint NOT NULL,
+    usage_reprice_id bigint NOT NULL,
+    delta_nusd bigint NOT NULL,
+    priced_attempts bigint NOT NULL
+);
+
+-- Name: TABLE usage_correction; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.usage_correction IS 'What is to be added to a row of usage_rollup, which itself is never edited. Rows are never changed; limits are not moved by them.';
+
+-- Name: COLUMN usage_correction.slot; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.usage_correction.slot IS 'As in usage_rollup, as the next eight are: they name the row.';
+
+-- Name: COLUMN usage_correction.team_id; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.usage_correction.team_id IS 'As in usage_rollup.';
+
+-- Name: COLUMN usage_correction.virtual_key_id; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.usage_correction.virtual_key_id IS 'As in usage_rollup.';
+
+-- Name: COLUMN usage_correction.rule; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.usage_correction.rule IS 'As in usage_rollup.';
+
+-- Name: COLUMN usage_correction.model; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.usage_correction.model IS 'As in usage_rollup.';
+
+-- Name: COLUMN usage_correction.provider_id; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.usage_correction.provider_id IS 'As in usage_rollup.';
+
+-- Name: COLUMN usage_correction.upstream_model; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.usage_correction.upstream_model IS 'As in usage_rollup.';
+
+-- Name: COLUMN usage_correction.estimated; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.usage_correction.estimated IS 'As in usage_rollup.';
+
+-- Name: COLUMN usage_correction.price_version; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.usage_correction.price_version IS 'As in usage_rollup: the price book that was booked with.';
+
+-- Name: COLUMN usage_correction.usage_reprice_id; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.usage_correction.usage_reprice_id IS 'What it belongs to, with the price book that it was computed with.';
+
+-- Name: COLUMN usage_correction.delta_nusd; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.usage_correction.delta_nusd IS 'Nano-USD to be added; negative: to be taken off.';
+
+-- Name: COLUMN usage_correction.priced_attempts; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.usage_correction.priced_attempts IS 'Attempts to be taken off unpriced_attempts.';
 
 -- Name: usage_cursor; Type: TABLE; Schema: public; Owner: -
 
@@ -919,32 +1543,92 @@ COMMENT ON COLUMN public.usage_record.record IS 'The encoded turnpike.metering.v
 -- Name: usage_record_default; Type: TABLE; Schema: public; Owner: -
 
 CREATE TABLE public.usage_record_default (
-    day date CONSTRAINT usage_record_day_not_null NOT NULL,
-    boot_id uuid CONSTRAINT usage_record_boot_id_not_null NOT NULL,
-    shard bigint CONSTRAINT usage_record_shard_not_null NOT NULL,
-    seq bigint CONSTRAINT usage_record_seq_not_null NOT NULL,
-    admitted_at timestamp with time zone CONSTRAINT usage_record_admitted_at_not_null NOT NULL,
-    received_at timestamp with time zone CONSTRAINT usage_record_received_at_not_null NOT NULL,
-    decoded boolean CONSTRAINT usage_record_decoded_not_null NOT NULL,
-    request_id text CONSTRAINT usage_record_request_id_not_null NOT NULL,
-    team_id text CONSTRAINT usage_record_team_id_not_null NOT NULL,
-    virtual_key_id text CONSTRAINT usage_record_virtual_key_id_not_null NOT NULL,
-    end_user text CONSTRAINT usage_record_end_user_not_null NOT NULL,
-    model text CONSTRAINT usage_record_model_not_null NOT NULL,
-    provider_id text CONSTRAINT usage_record_provider_id_not_null NOT NULL,
-    status integer CONSTRAINT usage_record_status_not_null NOT NULL,
-    ended integer CONSTRAINT usage_record_ended_not_null NOT NULL,
-    price_version bigint CONSTRAINT usage_record_price_version_not_null NOT NULL,
-    attempts bigint CONSTRAINT usage_record_attempts_not_null NOT NULL,
-    input_tokens bigint CONSTRAINT usage_record_input_tokens_not_null NOT NULL,
-    cached_input_tokens bigint CONSTRAINT usage_record_cached_input_tokens_not_null NOT NULL,
-    cache_write_tokens bigint CONSTRAINT usage_record_cache_write_tokens_not_null NOT NULL,
-    output_tokens bigint CONSTRAINT usage_record_output_tokens_not_null NOT NULL,
-    reasoning_tokens bigint CONSTRAINT usage_record_reasoning_tokens_not_null NOT NULL,
-    estimated_attempts bigint CONSTRAINT usage_record_estimated_attempts_not_null NOT NULL,
-    unpriced_attempts bigint CONSTRAINT usage_record_unpriced_attempts_not_null NOT NULL,
-    cost_nusd bigint CONSTRAINT usage_record_cost_nusd_not_null NOT NULL,
-    record bytea CONSTRAINT usage_record_record_not_null NOT NULL
+    day date NOT NULL,
+    boot_id uuid NOT NULL,
+    shard bigint NOT NULL,
+    seq bigint NOT NULL,
+    admitted_at timestamp with time zone NOT NULL,
+    received_at timestamp with time zone NOT NULL,
+    decoded boolean NOT NULL,
+    request_id text NOT NULL,
+    team_id text NOT NULL,
+    virtual_key_id text NOT NULL,
+    end_user text NOT NULL,
+    model text NOT NULL,
+    provider_id text NOT NULL,
+    status integer NOT NULL,
+    ended integer NOT NULL,
+    price_version bigint NOT NULL,
+    attempts bigint NOT NULL,
+    input_tokens bigint NOT NULL,
+    cached_input_tokens bigint NOT NULL,
+    cache_write_tokens bigint NOT NULL,
+    output_tokens bigint NOT NULL,
+    reasoning_tokens bigint NOT NULL,
+    estimated_attempts bigint NOT NULL,
+    unpriced_attempts bigint NOT NULL,
+    cost_nusd bigint NOT NULL,
+    record bytea NOT NULL
+);
+
+-- Name: usage_reprice; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.usage_reprice (
+    usage_reprice_id bigint NOT NULL,
+    request_id text,
+    request jsonb NOT NULL,
+    answer jsonb NOT NULL,
+    price_version bigint NOT NULL,
+    reason text NOT NULL,
+    actor text NOT NULL,
+    created_at timestamp with time zone DEFAULT public.turnpike_now() NOT NULL
+);
+
+-- Name: TABLE usage_reprice; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.usage_reprice IS 'Every time that usage was priced anew. Locked against each other, so that each sees the corrections of those before.';
+
+-- Name: COLUMN usage_reprice.usage_reprice_id; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.usage_reprice.usage_reprice_id IS 'Rises with time.';
+
+-- Name: COLUMN usage_reprice.request_id; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.usage_reprice.request_id IS 'Chosen by the caller, so that a repeated request changes nothing; null: none was.';
+
+-- Name: COLUMN usage_reprice.request; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.usage_reprice.request IS 'What was asked for.';
+
+-- Name: COLUMN usage_reprice.answer; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.usage_reprice.answer IS 'What was answered.';
+
+-- Name: COLUMN usage_reprice.price_version; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.usage_reprice.price_version IS 'Price book that was used; 0: none.';
+
+-- Name: COLUMN usage_reprice.reason; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.usage_reprice.reason IS 'Why, in the words of who did it.';
+
+-- Name: COLUMN usage_reprice.actor; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.usage_reprice.actor IS 'Who did it.';
+
+-- Name: COLUMN usage_reprice.created_at; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.usage_reprice.created_at IS 'When.';
+
+-- Name: usage_reprice_usage_reprice_id_seq; Type: SEQUENCE; Schema: public; Owner: -
+
+ALTER TABLE public.usage_reprice ALTER COLUMN usage_reprice_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.usage_reprice_usage_reprice_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
 );
 
 -- Name: usage_rollup; Type: TABLE; Schema: public; Owner: -
@@ -1135,6 +1819,56 @@ ALTER TABLE ONLY public.key_secret
 ALTER TABLE ONLY public.key_secret
     ADD CONSTRAINT key_secret_sha256_unique UNIQUE (sha256);
 
+-- Name: lease_clock lease_clock_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.lease_clock
+    ADD CONSTRAINT lease_clock_pkey PRIMARY KEY (one);
+
+-- Name: limit_adjustment limit_adjustment_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.limit_adjustment
+    ADD CONSTRAINT limit_adjustment_pkey PRIMARY KEY (limit_adjustment_id);
+
+-- Name: limit_bucket limit_bucket_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.limit_bucket
+    ADD CONSTRAINT limit_bucket_pkey PRIMARY KEY (bucket_id);
+
+-- Name: limit_bucket limit_bucket_unique; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.limit_bucket
+    ADD CONSTRAINT limit_bucket_unique UNIQUE (limit_id, subject, window_start);
+
+-- Name: limit_definition limit_definition_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.limit_definition
+    ADD CONSTRAINT limit_definition_pkey PRIMARY KEY (limit_id);
+
+-- Name: limit_event limit_event_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.limit_event
+    ADD CONSTRAINT limit_event_pkey PRIMARY KEY (limit_event_id);
+
+-- Name: limit_event limit_event_unique; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.limit_event
+    ADD CONSTRAINT limit_event_unique UNIQUE (bucket_id, threshold);
+
+-- Name: limit_lease limit_lease_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.limit_lease
+    ADD CONSTRAINT limit_lease_pkey PRIMARY KEY (bucket_id, boot_id, epoch);
+
+-- Name: limit_recall limit_recall_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.limit_recall
+    ADD CONSTRAINT limit_recall_pkey PRIMARY KEY (bucket_id);
+
+-- Name: limit_shape limit_shape_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.limit_shape
+    ADD CONSTRAINT limit_shape_pkey PRIMARY KEY (limit_id);
+
 -- Name: model model_pkey; Type: CONSTRAINT; Schema: public; Owner: -
 
 ALTER TABLE ONLY public.model
@@ -1144,6 +1878,11 @@ ALTER TABLE ONLY public.model
 
 ALTER TABLE ONLY public.model_target
     ADD CONSTRAINT model_target_pkey PRIMARY KEY (model_id, "position");
+
+-- Name: node_boot node_boot_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.node_boot
+    ADD CONSTRAINT node_boot_pkey PRIMARY KEY (boot_id);
 
 -- Name: node node_pkey; Type: CONSTRAINT; Schema: public; Owner: -
 
@@ -1185,6 +1924,11 @@ ALTER TABLE ONLY public.settings
 ALTER TABLE ONLY public.team
     ADD CONSTRAINT team_pkey PRIMARY KEY (team_id);
 
+-- Name: usage_correction usage_correction_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.usage_correction
+    ADD CONSTRAINT usage_correction_pkey PRIMARY KEY (slot, team_id, virtual_key_id, rule, model, provider_id, upstream_model, estimated, price_version, usage_reprice_id);
+
 -- Name: usage_cursor usage_cursor_pkey; Type: CONSTRAINT; Schema: public; Owner: -
 
 ALTER TABLE ONLY public.usage_cursor
@@ -1204,6 +1948,16 @@ ALTER TABLE ONLY public.usage_record
 
 ALTER TABLE ONLY public.usage_record_default
     ADD CONSTRAINT usage_record_default_pkey PRIMARY KEY (day, boot_id, shard, seq);
+
+-- Name: usage_reprice usage_reprice_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.usage_reprice
+    ADD CONSTRAINT usage_reprice_pkey PRIMARY KEY (usage_reprice_id);
+
+-- Name: usage_reprice usage_reprice_request_unique; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.usage_reprice
+    ADD CONSTRAINT usage_reprice_request_unique UNIQUE (request_id);
 
 -- Name: usage_rollup usage_rollup_pkey; Type: CONSTRAINT; Schema: public; Owner: -
 
@@ -1230,6 +1984,30 @@ CREATE INDEX credential_by_team ON public.credential USING btree (team_id) WHERE
 -- Name: credential_by_virtual_key; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX credential_by_virtual_key ON public.credential USING btree (virtual_key_id) WHERE (virtual_key_id IS NOT NULL);
+
+-- Name: limit_adjustment_by_bucket; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX limit_adjustment_by_bucket ON public.limit_adjustment USING btree (bucket_id);
+
+-- Name: limit_bucket_by_end; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX limit_bucket_by_end ON public.limit_bucket USING btree (window_end);
+
+-- Name: limit_event_due; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX limit_event_due ON public.limit_event USING btree (try_at) WHERE (delivered_at IS NULL);
+
+-- Name: limit_lease_by_boot; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX limit_lease_by_boot ON public.limit_lease USING btree (boot_id, epoch);
+
+-- Name: limit_lease_lost; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX limit_lease_lost ON public.limit_lease USING btree (lost_at) WHERE (lost_at IS NOT NULL);
+
+-- Name: limit_lease_unaccounted; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX limit_lease_unaccounted ON public.limit_lease USING btree (bucket_id) WHERE (unaccounted > 0);
 
 -- Name: model_target_by_provider; Type: INDEX; Schema: public; Owner: -
 
@@ -1294,6 +2072,18 @@ CREATE TRIGGER credential_stamp BEFORE INSERT OR UPDATE ON public.credential FOR
 -- Name: key_secret key_secret_edited; Type: TRIGGER; Schema: public; Owner: -
 
 CREATE TRIGGER key_secret_edited AFTER INSERT OR DELETE OR UPDATE ON public.key_secret FOR EACH ROW EXECUTE FUNCTION public.note_edit('virtual_key', 'virtual_key_id');
+
+-- Name: limit_definition limit_definition_edited; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER limit_definition_edited AFTER INSERT OR DELETE OR UPDATE ON public.limit_definition FOR EACH ROW EXECUTE FUNCTION public.note_edit('limit', 'limit_id');
+
+-- Name: limit_definition limit_definition_shape; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER limit_definition_shape AFTER INSERT OR UPDATE ON public.limit_definition FOR EACH ROW EXECUTE FUNCTION public.keep_limit_shape();
+
+-- Name: limit_definition limit_definition_stamp; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER limit_definition_stamp BEFORE INSERT OR UPDATE ON public.limit_definition FOR EACH ROW EXECUTE FUNCTION public.stamp_edit();
 
 -- Name: model model_edited; Type: TRIGGER; Schema: public; Owner: -
 
@@ -1371,6 +2161,26 @@ ALTER TABLE ONLY public.credential
 ALTER TABLE ONLY public.key_secret
     ADD CONSTRAINT key_secret_virtual_key_fkey FOREIGN KEY (virtual_key_id) REFERENCES public.virtual_key(virtual_key_id) ON DELETE CASCADE;
 
+-- Name: limit_adjustment limit_adjustment_bucket_fkey; Type: FK CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.limit_adjustment
+    ADD CONSTRAINT limit_adjustment_bucket_fkey FOREIGN KEY (bucket_id) REFERENCES public.limit_bucket(bucket_id) ON DELETE CASCADE;
+
+-- Name: limit_event limit_event_bucket_fkey; Type: FK CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.limit_event
+    ADD CONSTRAINT limit_event_bucket_fkey FOREIGN KEY (bucket_id) REFERENCES public.limit_bucket(bucket_id) ON DELETE CASCADE;
+
+-- Name: limit_lease limit_lease_bucket_fkey; Type: FK CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.limit_lease
+    ADD CONSTRAINT limit_lease_bucket_fkey FOREIGN KEY (bucket_id) REFERENCES public.limit_bucket(bucket_id) ON DELETE CASCADE;
+
+-- Name: limit_recall limit_recall_bucket_fkey; Type: FK CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.limit_recall
+    ADD CONSTRAINT limit_recall_bucket_fkey FOREIGN KEY (bucket_id) REFERENCES public.limit_bucket(bucket_id) ON DELETE CASCADE;
+
 -- Name: model_target model_target_model_fkey; Type: FK CONSTRAINT; Schema: public; Owner: -
 
 ALTER TABLE ONLY public.model_target
@@ -1380,6 +2190,11 @@ ALTER TABLE ONLY public.model_target
 
 ALTER TABLE ONLY public.model_target
     ADD CONSTRAINT model_target_provider_fkey FOREIGN KEY (provider_id) REFERENCES public.provider(provider_id);
+
+-- Name: usage_correction usage_correction_reprice_fkey; Type: FK CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.usage_correction
+    ADD CONSTRAINT usage_correction_reprice_fkey FOREIGN KEY (usage_reprice_id) REFERENCES public.usage_reprice(usage_reprice_id);
 
 -- Name: virtual_key virtual_key_team_fkey; Type: FK CONSTRAINT; Schema: public; Owner: -
 

@@ -12,8 +12,8 @@ use crate::document::{Body, Document, Source};
 use crate::link::Link;
 use crate::output::{Format, Output};
 use crate::resource::{
-    Collection, Credential, Kind, Model, PriceBook, Provider, RuleSet, Settings, Singleton, Team,
-    VirtualKey,
+    Collection, Credential, Kind, Limit, Model, PriceBook, Provider, RuleSet, Settings, Singleton,
+    Team, VirtualKey,
 };
 use crate::secret::Secret;
 use crate::wait::WaitArgs;
@@ -141,6 +141,7 @@ async fn apply(link: &Link, document: Document) -> anyhow::Result<Applied> {
         Body::Model(spec) => upsert::<Model>(link, id, &folder, &spec).await,
         Body::RuleSet(spec) => replace::<RuleSet>(link, &spec).await,
         Body::PriceBook(spec) => replace::<PriceBook>(link, &spec).await,
+        Body::Limit(spec) => upsert::<Limit>(link, id, &folder, &spec).await,
         Body::Settings(spec) => replace::<Settings>(link, &spec).await,
     }
 }

@@ -7,6 +7,7 @@ use crate::apply::ApplyArgs;
 use crate::command::audit::AuditCommand;
 use crate::command::credentials::CredentialsCommand;
 use crate::command::keys::KeysCommand;
+use crate::command::limits::LimitsCommand;
 use crate::command::models::ModelsCommand;
 use crate::command::nodes::{NodesCommand, WaitCommand};
 use crate::command::prices::PricesCommand;
@@ -20,7 +21,7 @@ use crate::output::Format;
 /// Administer a Turnpike LLM gateway from a terminal.
 ///
 /// Everything that the control plane's admin API can do: teams and their keys, providers and their
-/// credentials, models, rules, prices, settings, usage, nodes, and the audit log. Results go to
+/// credentials, models, rules, prices, limits, settings, usage, nodes, and the audit log. Results go to
 /// stdout, notes and errors to stderr. Exit code 0: done; 1: failed, and stderr says why in one
 /// line; 2: wrong usage.
 #[derive(Debug, Parser)]
@@ -75,6 +76,9 @@ pub(crate) enum Command {
     /// The price book, in USD per million tokens
     #[command(subcommand)]
     Prices(PricesCommand),
+    /// How much teams, keys and end users may use
+    #[command(subcommand)]
+    Limits(LimitsCommand),
     /// Settings of the whole deployment
     #[command(subcommand)]
     Settings(SettingsCommand),

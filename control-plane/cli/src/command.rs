@@ -4,6 +4,7 @@ pub(crate) mod audit;
 mod collection;
 pub(crate) mod credentials;
 pub(crate) mod keys;
+pub(crate) mod limits;
 pub(crate) mod models;
 pub(crate) mod nodes;
 pub(crate) mod prices;
@@ -40,6 +41,7 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> anyhow::
         Command::Models(command) => Box::pin(command.run(session)).await,
         Command::Rules(command) => Box::pin(command.run(session)).await,
         Command::Prices(command) => Box::pin(command.run(session)).await,
+        Command::Limits(command) => Box::pin(command.run(session)).await,
         Command::Settings(command) => Box::pin(command.run(session)).await,
         Command::Usage(command) => Box::pin(command.run(session)).await,
         Command::Nodes(command) => Box::pin(command.run(session)).await,

@@ -16,8 +16,8 @@ use serde::{Deserialize, Deserializer};
 
 use crate::input;
 use crate::resource::{
-    CredentialSpec, Kind, ModelSpec, PriceBookSpec, ProviderSpec, RuleSetSpec, SettingsSpec,
-    TeamSpec, VirtualKeySpec,
+    CredentialSpec, Kind, LimitSpec, ModelSpec, PriceBookSpec, ProviderSpec, RuleSetSpec,
+    SettingsSpec, TeamSpec, VirtualKeySpec,
 };
 
 /// One resource that a text asks for.
@@ -42,6 +42,7 @@ pub(crate) enum Body {
     Model(ModelSpec),
     RuleSet(RuleSetSpec),
     PriceBook(PriceBookSpec),
+    Limit(Box<LimitSpec>),
     Settings(SettingsSpec),
 }
 
@@ -65,6 +66,7 @@ impl Body {
             Self::Model(_) => Kind::Model,
             Self::RuleSet(_) => Kind::RuleSet,
             Self::PriceBook(_) => Kind::PriceBook,
+            Self::Limit(_) => Kind::Limit,
             Self::Settings(_) => Kind::Settings,
         }
     }
@@ -303,6 +305,7 @@ impl<'de> DeserializeSeed<'de> for Seed {
             Kind::Model => read(deserializer, Body::Model),
             Kind::RuleSet => read(deserializer, Body::RuleSet),
             Kind::PriceBook => read(deserializer, Body::PriceBook),
+            Kind::Limit => read(deserializer, |spec| Body::Limit(Box::new(spec))),
             Kind::Settings => read(deserializer, Body::Settings),
         }
     }

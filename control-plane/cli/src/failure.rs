@@ -19,6 +19,9 @@ pub(crate) enum CallError {
     Unknown { field: &'static str, value: i32 },
     #[error("the control plane answered without a {0}")]
     Missing(&'static str),
+    /// What was to be sent does not fit together; nothing was sent.
+    #[error("{0}")]
+    Unfit(String),
 }
 
 // === impl CallError ===

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod amount;
 mod apply;
 mod args;
 mod command;

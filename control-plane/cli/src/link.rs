@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use proto::admin::v1::config_client::ConfigClient;
 use proto::admin::v1::credentials_client::CredentialsClient;
+use proto::admin::v1::limits_client::LimitsClient;
 use proto::admin::v1::models_client::ModelsClient;
 use proto::admin::v1::price_books_client::PriceBooksClient;
 use proto::admin::v1::providers_client::ProvidersClient;
@@ -62,6 +63,7 @@ clients! {
     credentials: CredentialsClient;
     models: ModelsClient;
     rule_sets: RuleSetsClient;
+    limits: LimitsClient;
     price_books: PriceBooksClient;
     settings: SettingsServiceClient;
     usage: UsageClient;

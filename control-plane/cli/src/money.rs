@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 /// Decimal places of USD per million tokens that pico-USD per token can hold.
 const PRICE_PLACES: usize = 6;
 /// Decimal places of USD that nano-USD can hold.
-const COST_PLACES: usize = 9;
+pub(crate) const COST_PLACES: usize = 9;
 
 /// A price: integer pico-USD per token, read and written as a decimal of USD per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +89,13 @@ pub(crate) fn usd(nusd: u64) -> String {
     decimal(nusd, COST_PLACES)
 }
 
-fn is_digits(text: &str) -> bool {
+/// The same with a sign where it is negative.
+pub(crate) fn signed_usd(nusd: i64) -> String {
+    let sign = if nusd < 0 { "-" } else { "" };
+    format!("{sign}{}", usd(nusd.unsigned_abs()))
+}
+
+pub(crate) fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
@@ -177,5 +183,8 @@ mod tests {
         assert_eq!(usd(1), "0.000000001");
         assert_eq!(usd(12_345_678_900), "12.3456789");
         assert_eq!(usd(u64::MAX), "18446744073.709551615");
+        assert_eq!(signed_usd(0), "0.00");
+        assert_eq!(signed_usd(-1_500_000_000), "-1.50");
+        assert_eq!(signed_usd(i64::MIN), "-9223372036.854775808");
     }
 }

@@ -2,6 +2,7 @@
 //! its form on the wire (converted once, here), and its columns.
 
 mod credential;
+mod limit;
 mod model;
 mod price_book;
 mod provider;
@@ -17,14 +18,18 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub(crate) use credential::{Credential, CredentialSpec};
+pub(crate) use limit::{Limit, LimitSpec, PREFIX as LIMIT_PREFIX};
 pub(crate) use model::{Model, ModelSpec, TargetSpec};
-pub(crate) use price_book::{PriceBook, PriceBookSpec};
+pub(crate) use price_book::{PriceBook, PriceBookSpec, defaults};
 pub(crate) use provider::{Provider, ProviderSpec};
 pub(crate) use rule_set::{RuleSet, RuleSetSpec};
 pub(crate) use settings::{Settings, SettingsSpec};
 pub(crate) use team::{Team, TeamSpec};
 pub(crate) use virtual_key::{VirtualKey, VirtualKeySpec};
-pub(crate) use words::{Capability, CredentialPlace, Dialect, Effort};
+pub(crate) use words::{
+    Capability, CredentialPlace, Dialect, Effort, Enforcement, LimitSubject, LimitUnit,
+    LimitWindow, OnExceed, OnUnavailable, OnUnbounded,
+};
 
 use crate::failure::CallError;
 use crate::link::Link;
@@ -42,6 +47,7 @@ pub(crate) enum Kind {
     Model,
     RuleSet,
     PriceBook,
+    Limit,
     Settings,
 }
 
@@ -155,7 +161,7 @@ pub(crate) trait Singleton {
 // === impl Kind ===
 
 impl Kind {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Provider,
         Self::Team,
         Self::VirtualKey,
@@ -163,6 +169,7 @@ impl Kind {
         Self::Model,
         Self::RuleSet,
         Self::PriceBook,
+        Self::Limit,
         Self::Settings,
     ];
 
@@ -176,6 +183,7 @@ impl Kind {
             Self::Model => "Model",
             Self::RuleSet => "RuleSet",
             Self::PriceBook => "PriceBook",
+            Self::Limit => "Limit",
             Self::Settings => "Settings",
         }
     }
@@ -190,6 +198,7 @@ impl Kind {
             Self::Model => "model",
             Self::RuleSet => "rule set",
             Self::PriceBook => "price book",
+            Self::Limit => "limit",
             Self::Settings => "settings",
         }
     }

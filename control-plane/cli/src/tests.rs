@@ -4,6 +4,7 @@ mod apply;
 mod failures;
 mod fake;
 mod help;
+mod limits;
 mod operate;
 mod resources;
 mod singletons;

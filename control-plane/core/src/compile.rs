@@ -32,6 +32,12 @@ impl Structure {
             (Kind::Model, None) => {
                 resources.models.remove(&id);
             }
+            (Kind::Limit, Some(body)) => {
+                resources.limits.insert(id, decode(body)?);
+            }
+            (Kind::Limit, None) => {
+                resources.limits.remove(&id);
+            }
             (Kind::RuleSet, body) => resources.rule_set = body.map(decode).transpose()?,
             (Kind::PriceBook, body) => resources.price_book = body.map(decode).transpose()?,
             (Kind::Settings, body) => resources.settings = body.map(decode).transpose()?,
@@ -61,9 +67,12 @@ impl Structure {
     }
 }
 
-/// The one call of the nodes' compiler.
+/// The one call of the nodes' compiler. Teams and keys are not among what is compiled here, since
+/// there may be many: whoever stores a limit sees to it that its subject is there.
 fn faults_of(structure: &Structure) -> Vec<config::Fault> {
-    config::compile(&structure.0).1
+    let mut faults = config::compile(&structure.0).1;
+    faults.retain(|fault| fault.kind != Kind::Limit || fault.place != "subject_id");
+    faults
 }
 
 fn is_of(fault: &config::Fault, edited: Option<(Kind, &str)>) -> bool {
@@ -72,7 +81,11 @@ fn is_of(fault: &config::Fault, edited: Option<(Kind, &str)>) -> bool {
 
 fn place(fault: config::Fault, edited: Option<(Kind, &str)>) -> Fault {
     if is_of(&fault, edited) && !fault.place.is_empty() {
-        return Fault::new(fault.place, fault.reason);
+        // What nodes are sent of a limit is one field of the resource.
+        return match fault.kind {
+            Kind::Limit => Fault::new(format!("values.{}", fault.place), fault.reason),
+            _ => Fault::new(fault.place, fault.reason),
+        };
     }
     let resource = format!("{} {}", fault.kind.word(), fault.name);
     if fault.place.is_empty() {
@@ -124,6 +137,30 @@ mod tests {
                 .all(|fault| fault.field.starts_with("rule_set default")),
             "{others:?}"
         );
+    }
+
+    #[test]
+    fn a_limit_may_name_a_team_that_is_not_compiled_here() {
+        let before = Structure::default();
+        let mut next = before.clone();
+        let mut limit = proto::config::v1::Limit {
+            id: "l".into(),
+            subject: proto::config::v1::LimitSubject::Team.into(),
+            subject_id: "blue".into(),
+            unit: proto::config::v1::LimitUnit::Requests.into(),
+            amount: 1,
+            window: proto::config::v1::LimitWindow::Day.into(),
+            ..Default::default()
+        };
+        let edited = Some((Kind::Limit, "l"));
+        next.set(Kind::Limit, "l", Some(&limit.encode_to_vec()))
+            .unwrap();
+        assert_eq!(before.check_next(&next, edited), Ok(()));
+        limit.rules = vec!["ghost".into()];
+        next.set(Kind::Limit, "l", Some(&limit.encode_to_vec()))
+            .unwrap();
+        let faults = before.check_next(&next, edited).unwrap_err();
+        assert_eq!(faults[0].field, "values.rules[0]");
     }
 
     #[test]

@@ -4,9 +4,12 @@
 //! cursor of a shard is the last sequence that was committed; nothing behind it counts again and
 //! nothing beyond a hole is taken, so that each record counts exactly once.
 
+mod reprice;
 mod rollup;
 mod summary;
 
+pub use filter_core::config::PriceList;
+pub use reprice::{Corrected, Correction, RepriceFilter, Repriced, Repricing};
 pub use rollup::{RollupKey, RollupSums, Rollups, SLOT_S};
 pub use summary::{Summary, Undecodable};
 

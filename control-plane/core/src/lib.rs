@@ -13,6 +13,7 @@ pub mod compile;
 pub mod fault;
 pub mod key;
 pub mod ledger;
+pub mod limit;
 pub mod name;
 pub mod nodes;
 pub mod published;

@@ -8,6 +8,7 @@ pub enum Collection {
     Providers,
     Credentials,
     Models,
+    Limits,
 }
 
 /// Name of the one rule set.
@@ -31,6 +32,7 @@ impl Collection {
             Self::Providers => "providers",
             Self::Credentials => "credentials",
             Self::Models => "models",
+            Self::Limits => "limits",
         }
     }
 

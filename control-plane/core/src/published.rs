@@ -17,7 +17,12 @@ pub fn kind_from_word(word: &str) -> Option<Kind> {
 /// Whether a change of the kind is compiled with the rest of the config before it is published.
 pub fn is_structural(kind: Kind) -> bool {
     match kind {
-        Kind::Settings | Kind::Provider | Kind::Model | Kind::PriceBook | Kind::RuleSet => true,
+        Kind::Settings
+        | Kind::Provider
+        | Kind::Model
+        | Kind::PriceBook
+        | Kind::RuleSet
+        | Kind::Limit => true,
         Kind::Team | Kind::VirtualKey | Kind::Credential | Kind::Checkpoint => false,
     }
 }

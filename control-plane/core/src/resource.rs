@@ -2,6 +2,7 @@
 //! the message that nodes are sent (`to_config`); its JSON form is what the audit log keeps.
 
 mod credential;
+mod limit;
 mod model;
 mod price_book;
 mod provider;
@@ -12,14 +13,18 @@ mod virtual_key;
 mod words;
 
 pub use credential::{Credential, CredentialSource, NotASecret, clean_secret};
+pub use limit::Limit;
 pub use model::{Model, Target};
-pub use price_book::{Price, PriceBook};
+pub use price_book::{LongContext, Price, PriceBook, Rates, TierPrice, TimeOfDayPrice};
 pub use provider::{ClusterBuilder, Endpoint, Provider};
 pub use rule_set::{Rule, RuleSet};
 pub use settings::Settings;
 pub use team::Team;
 pub use virtual_key::{KeySecret, VirtualKey};
-pub use words::{Capability, CredentialPlace, Dialect, Effort, OnUnknownUsage};
+pub use words::{
+    Capability, CredentialPlace, Dialect, Effort, Enforcement, LimitSubject, LimitUnit,
+    LimitWindow, OnExceed, OnUnavailable, OnUnbounded, OnUnknownPrice, OnUnknownUsage,
+};
 
 use crate::fault::Faults;
 use crate::name::{is_id, is_model_pattern};

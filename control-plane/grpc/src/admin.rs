@@ -5,6 +5,7 @@
 
 mod config;
 mod credentials;
+mod limits;
 mod models;
 mod price_books;
 mod providers;

@@ -18,6 +18,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use crate::feed::Feed;
 use crate::fleet::{Fleet, Process};
+use crate::node_certificate::Names;
 use crate::shutdown::Shutdown;
 
 /// Names the node's process: 32 hexadecimal digits in the request's metadata.
@@ -55,7 +56,8 @@ impl AggregatedDiscoveryService for Ads {
     ) -> Result<Response<Self::DeltaAggregatedResourcesStream>, Status> {
         let process = process(&request)?;
         let (responses, outbox) = mpsc::channel(RESPONSES_AHEAD);
-        let stream = stream::NodeStream::new(self.clone(), request.into_inner(), responses);
+        let names = Names::of(&request);
+        let stream = stream::NodeStream::new(self.clone(), names, request.into_inner(), responses);
         tokio::spawn(stream.serve(process));
         Ok(Response::new(ReceiverStream::new(outbox)))
     }

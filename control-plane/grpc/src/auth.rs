@@ -39,7 +39,7 @@ impl BearerToken {
 
     /// Whether the request presents this token, in a time that does not depend on how much of it
     /// is right.
-    fn is_presented_by<T>(&self, request: &Request<T>) -> bool {
+    pub(crate) fn is_presented_by<T>(&self, request: &Request<T>) -> bool {
         let Some(header) = request.metadata().get("authorization") else {
             return false;
         };

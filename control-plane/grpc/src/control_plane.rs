@@ -4,6 +4,7 @@ use control_plane_store::{Error, Store};
 use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_server::AggregatedDiscoveryServiceServer;
 use proto::admin::v1::config_server::ConfigServer;
 use proto::admin::v1::credentials_server::CredentialsServer;
+use proto::admin::v1::limits_server::LimitsServer;
 use proto::admin::v1::models_server::ModelsServer;
 use proto::admin::v1::price_books_server::PriceBooksServer;
 use proto::admin::v1::providers_server::ProvidersServer;
@@ -21,7 +22,9 @@ use crate::ads::Ads;
 use crate::auth::{BearerToken, RequireBearer};
 use crate::feed::Feed;
 use crate::fleet::Fleet;
+use crate::leases::Leases;
 use crate::metering::{Collector, Usage};
+use crate::node_certificate::RequireNode;
 use crate::shutdown::Shutdown;
 
 // A batch of usage records, which the node cuts well below.
@@ -54,6 +57,7 @@ impl ControlPlane {
         }
         let feed = Feed::start(&store, shutdown.clone()).await?;
         let fleet = Fleet::default();
+        store.disconnect_own_nodes().await?;
         fleet.refresh(&store).await?;
         tokio::spawn(
             fleet
@@ -69,6 +73,7 @@ impl ControlPlane {
             usage: Usage {
                 store: store.clone(),
                 collector: Collector::start(store.clone()),
+                leases: Leases::start(store.clone(), feed.clone(), shutdown.clone()),
                 shutdown: shutdown.clone(),
             },
             admin: Admin {
@@ -81,13 +86,27 @@ impl ControlPlane {
         })
     }
 
+    /// Tells other replicas that no node is connected here any more; to be called when the routes
+    /// are not served any longer.
+    ///
+    /// # Errors
+    /// When the store cannot be written now.
+    pub async fn leave(&self) -> Result<(), Error> {
+        self.admin.store.disconnect_own_nodes().await
+    }
+
     /// The newest published config version in memory.
     pub fn config_version(&self) -> u64 {
         self.admin.feed.current().version()
     }
 
-    /// Every service behind its token: the admin's for the admin API, the nodes' for the rest.
-    pub fn routes(&self, admin_token: BearerToken, node_token: BearerToken) -> RoutesBuilder {
+    /// Every service behind its token: the admin's for the admin API, the nodes' for the rest. A
+    /// node whose certificate the TLS layer has verified needs none.
+    pub fn routes(
+        &self,
+        admin_token: BearerToken,
+        node_token: Option<BearerToken>,
+    ) -> RoutesBuilder {
         let mut routes = Routes::builder();
         macro_rules! admin {
             ($($server:ident),+ $(,)?) => {
@@ -104,12 +123,13 @@ impl ControlPlane {
             CredentialsServer,
             ModelsServer,
             RuleSetsServer,
+            LimitsServer,
             PriceBooksServer,
             SettingsServiceServer,
             UsageServer,
             ConfigServer,
         );
-        let node = RequireBearer(node_token);
+        let node = RequireNode(node_token);
         routes.add_service(AggregatedDiscoveryServiceServer::with_interceptor(
             self.ads.clone(),
             node.clone(),

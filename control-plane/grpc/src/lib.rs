@@ -4,7 +4,8 @@
 //! decided in `control-plane-core`, and SQL stays in `control-plane-store`.
 //!
 //! [`ControlPlane`] is all of it behind one start and one set of routes. Read next: `ads` for how
-//! nodes get their config, `admin` for how it is changed, `metering` for how usage comes back.
+//! nodes get their config, `admin` for how it is changed, `metering` for how usage comes back, `leases`
+//! for how credit goes out.
 
 #![forbid(unsafe_code)]
 
@@ -16,7 +17,9 @@ mod cluster;
 mod control_plane;
 mod feed;
 mod fleet;
+mod leases;
 mod metering;
+mod node_certificate;
 mod shutdown;
 mod status;
 

@@ -1,4 +1,5 @@
-//! Usage on its way into the ledger: `turnpike.metering.v1.Metering`.
+//! Usage on its way into the ledger, one half of `turnpike.metering.v1.Metering`; the other half is
+//! `crate::leases`.
 //!
 //! Streams hand their deliveries to one collector, which commits those of every node together and
 //! answers each after the commit. What waits is bounded twice: by stream, since an answer needs a
@@ -9,13 +10,15 @@ mod wire;
 
 use control_plane_store::Store;
 use proto::metering::v1::metering_server::Metering;
-use proto::metering::v1::{UsageDown, UsageUp, usage_up};
+use proto::metering::v1::{LeaseDown, LeaseUp, UsageDown, UsageUp, usage_up};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
 pub(crate) use collector::Collector;
 
+use crate::leases::Leases;
+use crate::node_certificate::Names;
 use crate::shutdown::Shutdown;
 use crate::status;
 
@@ -27,6 +30,7 @@ const ANSWERS_AHEAD: usize = 64;
 pub(crate) struct Usage {
     pub(crate) store: Store,
     pub(crate) collector: Collector,
+    pub(crate) leases: Leases,
     pub(crate) shutdown: Shutdown,
 }
 
@@ -35,6 +39,16 @@ type Outbox = mpsc::Sender<Result<UsageDown, Status>>;
 #[tonic::async_trait]
 impl Metering for Usage {
     type UsageStream = ReceiverStream<Result<UsageDown, Status>>;
+    type LeaseStream = ReceiverStream<Result<LeaseDown, Status>>;
+
+    async fn lease(
+        &self,
+        request: Request<Streaming<LeaseUp>>,
+    ) -> Result<Response<Self::LeaseStream>, Status> {
+        let names = Names::of(&request);
+        let answers = self.leases.serve(names, request.into_inner());
+        Ok(Response::new(answers))
+    }
 
     async fn usage(
         &self,
@@ -43,10 +57,11 @@ impl Metering for Usage {
         let (outbox, answers) = mpsc::channel(ANSWERS_AHEAD);
         let service = self.clone();
         let mut shutdown = self.shutdown.clone();
+        let names = Names::of(&request);
         let mut messages = request.into_inner();
         tokio::spawn(async move {
             let end = tokio::select! {
-                end = service.take_in(&mut messages, &outbox) => end,
+                end = service.take_in(&names, &mut messages, &outbox) => end,
                 () = shutdown.requested() => {
                     Err(Status::unavailable("the control plane is stopping"))
                 }
@@ -66,6 +81,7 @@ impl Usage {
     /// Takes a node's messages until it ends the stream.
     async fn take_in(
         &self,
+        names: &Names,
         messages: &mut Streaming<UsageUp>,
         outbox: &Outbox,
     ) -> Result<(), Status> {
@@ -86,6 +102,7 @@ impl Usage {
             match message.message {
                 Some(usage_up::Message::Open(open)) => {
                     let (shard, node) = wire::opening(open)?;
+                    names.check(&node)?;
                     let answer = self.store.open_shard(shard, &node).await;
                     place.send(Ok(wire::answer(answer.map_err(status::from_store)?)));
                 }

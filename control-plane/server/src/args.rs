@@ -42,6 +42,16 @@ pub(crate) struct Args {
     )]
     pub(crate) database_wait: u64,
 
+    /// Days that single usage records are kept in Postgres, 0 for ever; sums are always kept
+    #[arg(
+        long,
+        value_name = "DAYS",
+        env = "TURNPIKE_RECORD_DAYS",
+        default_value_t = 90,
+        value_parser = clap::value_parser!(u32).range(0..=36_500)
+    )]
+    pub(crate) record_days: u32,
+
     /// Leave the schema as it is; without this, it is migrated at start
     #[arg(long, env = "TURNPIKE_NO_MIGRATE")]
     pub(crate) no_migrate: bool,
@@ -65,7 +75,8 @@ pub(crate) struct Args {
     )]
     pub(crate) http_listen: SocketAddr,
 
-    /// PEM file with the certificate chain of the gRPC services
+    /// PEM file with the certificate chain of the gRPC services. This and the next two files may be
+    /// replaced at any time: new connections find what is new
     #[arg(
         long,
         value_name = "FILE",
@@ -83,13 +94,29 @@ pub(crate) struct Args {
     )]
     pub(crate) tls_key_file: Option<PathBuf>,
 
+    /// PEM file with the authorities of the nodes' certificates. A node with a certificate needs no
+    /// token; its name must be one of the certificate's DNS names, IP addresses or URIs
+    #[arg(
+        long,
+        visible_alias = "tls-client-ca",
+        value_name = "FILE",
+        env = "TURNPIKE_TLS_CLIENT_CA_FILE",
+        requires = "tls_cert_file"
+    )]
+    pub(crate) tls_client_ca_file: Option<PathBuf>,
+
     /// File with the token of the admin API, 16-512 visible characters
     #[arg(long, value_name = "FILE", env = "TURNPIKE_ADMIN_TOKEN_FILE")]
     pub(crate) admin_token_file: PathBuf,
 
-    /// File with the token that nodes present, 16-512 visible characters
-    #[arg(long, value_name = "FILE", env = "TURNPIKE_NODE_TOKEN_FILE")]
-    pub(crate) node_token_file: PathBuf,
+    /// File with the token that nodes without a certificate present, 16-512 visible characters
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "TURNPIKE_NODE_TOKEN_FILE",
+        required_unless_present = "tls_client_ca_file"
+    )]
+    pub(crate) node_token_file: Option<PathBuf>,
 
     /// File with the master keys that seal provider credentials in Postgres: 64 hexadecimal digits
     /// a line, newest first (make one with `openssl rand -hex 32`)
@@ -108,6 +135,27 @@ pub(crate) struct Args {
         conflicts_with = "master_key_file"
     )]
     pub(crate) without_credentials: bool,
+
+    /// URL that is told when a bucket of a limit passes one of its thresholds: https, or http on this
+    /// host. Told at least once, as JSON, signed as standardwebhooks.com has it
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "TURNPIKE_EVENT_WEBHOOK",
+        hide_env_values = true,
+        requires = "event_webhook_secret_file"
+    )]
+    pub(crate) event_webhook: Option<String>,
+
+    /// File with the secret that events are signed with: `whsec_` and base64, or any text of 16
+    /// bytes or more
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "TURNPIKE_EVENT_WEBHOOK_SECRET_FILE",
+        requires = "event_webhook"
+    )]
+    pub(crate) event_webhook_secret_file: Option<PathBuf>,
 
     /// Directory below which credentials may name files; without it, none may
     #[arg(long, value_name = "DIRECTORY", env = "TURNPIKE_SECRETS_DIR")]
@@ -175,6 +223,15 @@ mod tests {
     fn certificate_and_key_come_together() {
         assert!(parse(&["--tls-cert-file=a"], "none").is_err());
         assert!(parse(&["--tls-cert-file=a", "--tls-key-file=b"], "none").is_ok());
+    }
+
+    #[test]
+    fn nodes_present_a_token_or_a_certificate() {
+        assert!(parse(&[], "--node-token").is_err());
+        assert!(parse(&["--tls-client-ca-file=c"], "--node-token").is_err());
+        let tls = ["--tls-cert-file=a", "--tls-key-file=b", "--tls-client-ca=c"];
+        assert!(parse(&tls, "--node-token").is_ok());
+        assert!(parse(&tls, "none").is_ok());
     }
 
     #[test]

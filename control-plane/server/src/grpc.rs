@@ -1,18 +1,22 @@
 //! The gRPC server: the control plane's services, health, and reflection.
 
+use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use control_plane_grpc::Shutdown;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
+use tokio_stream::Stream;
 use tonic::service::RoutesBuilder;
-use tonic::transport::server::TcpIncoming;
-use tonic::transport::{Identity, Server, ServerTlsConfig};
+use tonic::transport::Server;
+use tonic::transport::server::{Connected, TcpIncoming};
 use tonic_health::ServingStatus;
 
 use crate::args::Args;
-use crate::files;
+use crate::incoming;
+use crate::tls::{Files, Tls};
 
 // A connection that does not answer a ping within the second is dead: so a node that vanished is
 // counted as away within half a minute.
@@ -20,23 +24,28 @@ const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(10);
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(15);
 const STOP_TIME: Duration = Duration::from_secs(10);
 
-/// A server that is secured as the command line says: plain on loopback only, since tokens and
-/// provider credentials cross its connections.
-pub(crate) fn secured(args: &Args) -> anyhow::Result<Server> {
-    let server = Server::builder()
-        .http2_keepalive_interval(Some(KEEP_ALIVE_EVERY))
-        .http2_keepalive_timeout(Some(KEEP_ALIVE_TIMEOUT));
+/// How connections are made safe.
+pub(crate) enum Security {
+    /// Plain, on loopback only, since tokens and provider credentials cross the connections.
+    Loopback,
+    Tls(Box<Tls>),
+}
+
+/// The security that the command line asks for.
+///
+/// # Errors
+/// When a certificate cannot be used, or none is given for an address that others can reach.
+pub(crate) fn security(args: &Args) -> anyhow::Result<Security> {
     let (Some(cert), Some(key)) = (&args.tls_cert_file, &args.tls_key_file) else {
         check_loopback(args.grpc_listen)?;
-        return Ok(server);
+        return Ok(Security::Loopback);
     };
-    let identity = Identity::from_pem(
-        files::text(cert, "--tls-cert-file")?,
-        files::text(key, "--tls-key-file")?,
-    );
-    server
-        .tls_config(ServerTlsConfig::new().identity(identity))
-        .context("--tls-cert-file and --tls-key-file cannot be used")
+    let tls = Tls::load(Files {
+        cert: cert.clone(),
+        key: key.clone(),
+        client_ca: args.tls_client_ca_file.clone(),
+    })?;
+    Ok(Security::Tls(Box::new(tls)))
 }
 
 fn check_loopback(address: SocketAddr) -> anyhow::Result<()> {
@@ -51,11 +60,31 @@ fn check_loopback(address: SocketAddr) -> anyhow::Result<()> {
 
 /// Serves until shutdown, and then until running calls are done, at most 10 s.
 pub(crate) async fn serve(
-    mut server: Server,
+    security: Security,
     listener: TcpListener,
-    mut routes: RoutesBuilder,
+    routes: RoutesBuilder,
     shutdown: Shutdown,
 ) -> anyhow::Result<()> {
+    match security {
+        Security::Loopback => {
+            let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+            serve_on(incoming, routes, shutdown).await
+        }
+        Security::Tls(tls) => {
+            let incoming = incoming::secured(listener, *tls);
+            serve_on(incoming, routes, shutdown).await
+        }
+    }
+}
+
+async fn serve_on<C>(
+    incoming: impl Stream<Item = io::Result<C>>,
+    mut routes: RoutesBuilder,
+    shutdown: Shutdown,
+) -> anyhow::Result<()>
+where
+    C: AsyncRead + AsyncWrite + Connected + Unpin + Send + 'static,
+{
     let (health, health_service) = tonic_health::server::health_reporter();
     routes.add_service(health_service);
     let reflection = reflection()
@@ -63,17 +92,16 @@ pub(crate) async fn serve(
         .context("the descriptors of the API cannot be read")?;
     routes.add_service(reflection);
     let mut stop = shutdown.clone();
-    let serving = server
+    let serving = Server::builder()
+        .http2_keepalive_interval(Some(KEEP_ALIVE_EVERY))
+        .http2_keepalive_timeout(Some(KEEP_ALIVE_TIMEOUT))
         .add_routes(routes.routes())
-        .serve_with_incoming_shutdown(
-            TcpIncoming::from(listener).with_nodelay(Some(true)),
-            async move {
-                stop.requested().await;
-                health
-                    .set_service_status("", ServingStatus::NotServing)
-                    .await;
-            },
-        );
+        .serve_with_incoming_shutdown(incoming, async move {
+            stop.requested().await;
+            health
+                .set_service_status("", ServingStatus::NotServing)
+                .await;
+        });
     let mut stop = shutdown;
     let too_late = async move {
         stop.requested().await;

@@ -10,7 +10,10 @@ mod args;
 mod files;
 mod grpc;
 mod http;
+mod incoming;
 mod run;
+mod tls;
+mod webhook;
 
 use std::io::IsTerminal as _;
 

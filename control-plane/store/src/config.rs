@@ -1,6 +1,7 @@
 //! What operators edit: one file a table group.
 
 mod credential;
+mod limit;
 mod model;
 mod price_book;
 mod provider;
@@ -10,6 +11,7 @@ mod team;
 mod virtual_key;
 
 pub(crate) use credential::load as load_credential;
+pub(crate) use limit::load as load_limit;
 pub(crate) use model::load as load_model;
 pub(crate) use price_book::load as load_price_book;
 pub(crate) use provider::load as load_provider;
@@ -47,12 +49,12 @@ fn unused(by: Option<String>, name: &str) -> Result<(), Error> {
 }
 
 /// The JSON that a column keeps.
-fn to_json(value: &impl Serialize, name: &str) -> Result<String, Error> {
+pub(crate) fn to_json(value: &impl Serialize, name: &str) -> Result<String, Error> {
     serde_json::to_string(value).map_err(|error| unreadable(name, &error))
 }
 
 /// Reads the JSON of a column, which may have been written by hand.
-fn from_json<T: DeserializeOwned>(json: &str, name: &str) -> Result<T, Error> {
+pub(crate) fn from_json<T: DeserializeOwned>(json: &str, name: &str) -> Result<T, Error> {
     serde_json::from_str(json).map_err(|error| unreadable(name, &error))
 }
 

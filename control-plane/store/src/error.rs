@@ -59,6 +59,11 @@ impl Error {
                 Self::invalid("import_secret", "is the secret of a virtual key already")
             }
             (Some("23505"), _) => Self::AlreadyExists(resource.to_owned()),
+            (Some("23514"), Some(constraint)) if constraint.starts_with("limit_shape_") => {
+                let field = constraint.trim_start_matches("limit_shape_");
+                let message = "is fixed for the limits of this id, now and after it was deleted";
+                Self::invalid(&format!("values.{field}"), message)
+            }
             (Some("23503"), Some(constraint)) => match referring_field(constraint) {
                 Some(field) => Self::invalid(field, "names something that does not exist"),
                 None => error.into(),

@@ -1,23 +1,27 @@
 //! The usage sink: every record exactly once.
 //!
 //! One transaction locks the cursors of its shards in key order, drops what lies behind them,
-//! refuses what lies beyond a hole, and writes records, gaps, roll-ups and cursors together. Two
+//! refuses what lies beyond a hole, and writes records, gaps, roll-ups, what limits are charged,
+//! and cursors together. Two
 //! connections that bring the same batch meet at the cursor, and the second finds it moved on.
 
 mod columns;
 mod query;
 mod records;
+mod reprice;
 
 pub use query::{GroupBy, UsageQuery, UsageRow};
 pub use records::{RecordFilter, StoredRecord};
+pub use reprice::{RepriceAnswer, RepriceRequest, RepricedTarget};
 
 use std::collections::BTreeMap;
 
 use control_plane_core::ledger::{Answer, Content, Delivery, Rollups, Shard, Summary, Taken};
+use control_plane_core::limit::Charge;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::store::retry;
+use crate::limits::{self, Attempt, Settled};
 use crate::stored::{signed, to_unix_us, unsigned};
 use crate::{Error, Store};
 use columns::{RecordColumns, RollupColumns};
@@ -41,6 +45,7 @@ struct Work {
     rollups: Rollups,
     gaps: Vec<Gap>,
     undecodable: u64,
+    charges: Vec<Charge>,
 }
 
 impl Store {
@@ -77,16 +82,26 @@ impl Store {
         if deliveries.is_empty() {
             return Ok(Vec::new());
         }
-        let (answers, undecodable) = retry(|| async {
-            let mut tx = self.begin("apply_usage").await?;
-            let mut work = lock_cursors(&mut tx, &deliveries).await?;
-            let answers: Vec<Answer> = deliveries.iter().map(|d| work.take(d)).collect();
-            let undecodable = work.undecodable;
-            write(&mut tx, work).await?;
-            tx.commit().await?;
-            Ok((answers, undecodable))
-        })
-        .await?;
+        let (answers, undecodable, settled) = self
+            .with_buckets(|| async {
+                let mut tx = self.begin("apply_usage").await?;
+                let mut work = lock_cursors(&mut tx, &deliveries).await?;
+                let answers: Vec<Answer> = deliveries.iter().map(|d| work.take(d)).collect();
+                let undecodable = work.undecodable;
+                let settled = match write(&mut tx, work).await? {
+                    Attempt::Done(settled) => settled,
+                    Attempt::Missing(missing) => return Ok(Attempt::Missing(missing)),
+                };
+                tx.commit().await?;
+                Ok(Attempt::Done((answers, undecodable, settled)))
+            })
+            .await?;
+        if settled.unknown > 0 {
+            tracing::warn!(
+                charges = settled.unknown,
+                "records charge limits that do not exist: they count on no bucket"
+            );
+        }
         if undecodable > 0 {
             tracing::warn!(
                 undecodable,
@@ -109,6 +124,27 @@ impl Store {
         .fetch_one(&self.pool)
         .await?;
         Ok(())
+    }
+}
+
+impl Store {
+    /// Drops the records of days that are older than the options say; how many partitions went.
+    /// Their sums stay, and so do cursors: what was counted once never counts again.
+    ///
+    /// # Errors
+    /// When Postgres is away, or a reader holds on to what is to go: then nothing was dropped.
+    pub async fn drop_old_records(&self) -> Result<u32, Error> {
+        if self.record_days == 0 {
+            return Ok(0);
+        }
+        let row = sqlx::query!(
+            r#"select drop_usage_partitions((turnpike_now() at time zone 'UTC')::date - $1::int)
+                 as "dropped!""#,
+            i32::try_from(self.record_days).unwrap_or(i32::MAX),
+        )
+        .fetch_one(&self.pool)
+        .await?;
+        Ok(u32::try_from(row.dropped).unwrap_or(0))
     }
 }
 
@@ -148,6 +184,7 @@ async fn lock_cursors(tx: &mut PgConnection, deliveries: &[Delivery]) -> Result<
         rollups: Rollups::default(),
         gaps: Vec::new(),
         undecodable: 0,
+        charges: Vec::new(),
     })
 }
 
@@ -187,9 +224,15 @@ impl Work {
 
     fn take_record(&mut self, shard: Shard, seq: u64, record: &[u8]) {
         match Summary::read(record, self.received_at_us, &mut self.rollups) {
-            Ok(summary) => self
-                .records
-                .push(shard, seq, self.received_at_us, &summary, record),
+            Ok(summary) => {
+                let charges = {
+                    let admitted_at_us = summary.admitted_at_us;
+                    Charge::of_record(shard.boot_id, admitted_at_us, &summary.charges)
+                };
+                self.charges.extend(charges);
+                self.records
+                    .push(shard, seq, self.received_at_us, &summary, record);
+            }
             Err(_) => {
                 self.undecodable += 1;
                 self.records
@@ -199,7 +242,7 @@ impl Work {
     }
 }
 
-async fn write(tx: &mut PgConnection, work: Work) -> Result<(), Error> {
+async fn write(tx: &mut PgConnection, work: Work) -> Result<Attempt<Settled>, Error> {
     work.records.insert(tx).await?;
     RollupColumns::new(&work.rollups).upsert(tx).await?;
     for gap in &work.gaps {
@@ -215,6 +258,8 @@ async fn write(tx: &mut PgConnection, work: Work) -> Result<(), Error> {
         .execute(&mut *tx)
         .await?;
     }
+    // Last of the locks, so that grants wait as short as can be.
+    let settled = limits::settle(tx, &work.charges).await?;
     let (boots, numbers) = shard_columns(work.cursors.keys());
     let last_seqs: Vec<i64> = work.cursors.values().map(|seq| signed(*seq)).collect();
     sqlx::query!(
@@ -227,7 +272,7 @@ async fn write(tx: &mut PgConnection, work: Work) -> Result<(), Error> {
     )
     .execute(tx)
     .await?;
-    Ok(())
+    Ok(settled)
 }
 
 fn shard_columns<'a>(shards: impl Iterator<Item = &'a Shard>) -> (Vec<Uuid>, Vec<i64>) {

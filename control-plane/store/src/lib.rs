@@ -5,7 +5,8 @@
 //! (`control-plane-grpc`). The tables are explained in `migrations/`.
 //!
 //! Read next: `store` for transactions, `edit` for how a mutation becomes a config version,
-//! `publish` for what nodes get, `ledger` for how usage is counted once.
+//! `publish` for what nodes get, `ledger` for how usage is counted once, `limits` for
+//! who holds how much of what.
 
 #![forbid(unsafe_code)]
 
@@ -14,6 +15,7 @@ mod config;
 mod edit;
 mod error;
 mod ledger;
+mod limits;
 mod nodes;
 mod options;
 mod page;
@@ -27,7 +29,13 @@ mod watch;
 pub use audit::AuditEntry;
 pub use config::KeyRecord;
 pub use error::Error;
-pub use ledger::{GroupBy, RecordFilter, StoredRecord, UsageQuery, UsageRow};
+pub use ledger::{
+    GroupBy, RecordFilter, RepriceAnswer, RepriceRequest, RepricedTarget, StoredRecord, UsageQuery,
+    UsageRow,
+};
+pub use limits::{
+    Beats, BucketFilter, Closing, HolderWants, LimitEvent, ShardEnd, StoredBucket, Unaccounted,
+};
 pub use options::{Environment, Options};
 pub use page::{Page, PageRequest};
 pub use publish::Publication;

@@ -21,13 +21,14 @@ impl Store {
             for node in &nodes {
                 sqlx::query!(
                     "insert into node (boot_id, name, envoy_version, connected, acked_version,
-                       connected_at, last_seen_at, rejected)
-                     values ($1, $2, $3, $4, $5, $6, $7, $8)
+                       connected_at, last_seen_at, rejected, replica)
+                     values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
                      on conflict on constraint node_pkey do update set
                        name = excluded.name, envoy_version = excluded.envoy_version,
                        connected = excluded.connected, acked_version = excluded.acked_version,
                        connected_at = excluded.connected_at,
-                       last_seen_at = excluded.last_seen_at, rejected = excluded.rejected
+                       last_seen_at = excluded.last_seen_at, rejected = excluded.rejected,
+                       replica = excluded.replica
                      where node.last_seen_at <= excluded.last_seen_at",
                     Uuid::from_bytes(node.boot_id.0),
                     without_nul(&node.name),
@@ -41,6 +42,7 @@ impl Store {
                         .iter()
                         .map(|text| without_nul(text))
                         .collect::<Vec<_>>(),
+                    &*self.replica,
                 )
                 .execute(&mut *tx)
                 .await?;
@@ -48,6 +50,22 @@ impl Store {
             Ok(tx.commit().await?)
         })
         .await
+    }
+
+    /// Notes that the nodes whose connections this replica had are not connected to it any more:
+    /// to be called when it starts, since an earlier process of it may have been killed, and when
+    /// it has ended them. Without a name of its own it does nothing.
+    ///
+    /// # Errors
+    /// When Postgres is away.
+    pub async fn disconnect_own_nodes(&self) -> Result<(), Error> {
+        sqlx::query!(
+            "update node set connected = false where replica = $1 and replica <> '' and connected",
+            &*self.replica,
+        )
+        .execute(&self.pool)
+        .await?;
+        Ok(())
     }
 
     /// Every node that is known, by name.

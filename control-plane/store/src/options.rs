@@ -24,6 +24,11 @@ pub struct Options {
     pub environment: Environment,
     /// Builds the Envoy clusters of providers.
     pub clusters: ClusterBuilder,
+    /// Days that single usage records are kept; 0: for ever. Sums are always. Default 90.
+    pub record_days: u32,
+    /// Names this replica: no two that run at a time share a name, and one that is started again
+    /// has the name it had. Default empty: it has none.
+    pub replica: String,
 }
 
 impl Options {
@@ -36,6 +41,8 @@ impl Options {
             secrets_dir: None,
             environment: Arc::new(|name| std::env::var(name).ok()),
             clusters,
+            record_days: 90,
+            replica: String::new(),
         }
     }
 }
@@ -46,6 +53,8 @@ impl fmt::Debug for Options {
         f.debug_struct("Options")
             .field("max_connections", &self.max_connections)
             .field("secrets_dir", &self.secrets_dir)
+            .field("record_days", &self.record_days)
+            .field("replica", &self.replica)
             .finish_non_exhaustive()
     }
 }

@@ -14,6 +14,7 @@ use control_plane_core::compile::Structure;
 use control_plane_core::published::{Body, Kind, is_structural, kind_from_word};
 use sqlx::PgConnection;
 
+use crate::limits;
 use crate::secret_reader::{SecretReader, published_owner};
 use crate::stored::{signed, unsigned};
 use crate::{Error, Store};
@@ -106,6 +107,9 @@ impl Store {
             )
             .execute(&mut *tx)
             .await?;
+            if let (Kind::Limit, Some(body)) = (candidate.kind, &candidate.body) {
+                limits::apply_published(tx, &candidate.id, body.bytes()).await?;
+            }
         }
         sqlx::query!("update config_state set version = $1", signed(version))
             .execute(&mut *tx)
@@ -179,7 +183,7 @@ async fn structure(tx: &mut PgConnection) -> Result<Structure, Error> {
     let rows = sqlx::query!(
         r#"select kind, id, body as "body!" from published_resource
            where body is not null
-             and kind in ('provider', 'model', 'rule_set', 'price_book', 'settings')"#
+             and kind in ('provider', 'model', 'rule_set', 'price_book', 'settings', 'limit')"#
     )
     .fetch_all(tx)
     .await?;

@@ -9,6 +9,7 @@ use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{PgPool, PgTransaction};
 
+use crate::limits::LeaseTicks;
 use crate::secret_reader::SecretReader;
 use crate::{Error, Options};
 
@@ -28,6 +29,9 @@ pub struct Store {
     pub(crate) pool: PgPool,
     pub(crate) secrets: Arc<SecretReader>,
     pub(crate) clusters: ClusterBuilder,
+    pub(crate) record_days: u32,
+    pub(crate) replica: Arc<str>,
+    pub(crate) lease_ticks: Arc<LeaseTicks>,
 }
 
 impl std::fmt::Debug for Store {
@@ -62,6 +66,9 @@ impl Store {
                 environment: options.environment,
             }),
             clusters: options.clusters,
+            record_days: options.record_days,
+            replica: options.replica.into(),
+            lease_ticks: Arc::default(),
         })
     }
 

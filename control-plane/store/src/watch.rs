@@ -1,7 +1,7 @@
 //! Learning of new config versions: LISTEN for speed, a poll behind it for certainty.
 //!
 //! The same task takes up rows that were edited past the API, looks at references again, makes the
-//! ledger's partitions ahead of time, and forgets removals that are old.
+//! ledger's partitions ahead of time, drops old ones, and forgets removals that are old.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::{Error, Store};
 
 /// How often the secrets that references point at are compared.
 const REFERENCE_INTERVAL: Duration = Duration::from_secs(15);
-/// How often partitions are made and old removals forgotten.
+/// How often partitions are made and dropped, and old removals forgotten.
 const CHORE_INTERVAL: Duration = Duration::from_secs(3600);
 /// Pause before a lost LISTEN connection is made again; the poll goes on meanwhile.
 const LISTEN_RETRY: Duration = Duration::from_secs(1);
@@ -85,6 +85,11 @@ impl Store {
             if now >= chores_at {
                 chores_at = now + CHORE_INTERVAL;
                 warn("making partitions", self.make_partitions().await);
+                let dropped = self.drop_old_records().await;
+                if let Ok(days @ 1..) = dropped {
+                    tracing::info!(days, "usage records of old days dropped");
+                }
+                warn("dropping old usage records", dropped.map(drop));
                 warn("forgetting removals", self.prune_old_removals().await);
             }
         }

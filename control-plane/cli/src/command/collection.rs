@@ -149,7 +149,7 @@ pub(crate) async fn list<C: Collection>(
     Ok(())
 }
 
-async fn list_all<C: Collection>(
+pub(crate) async fn list_all<C: Collection>(
     link: &Link,
     owner: &str,
     limit: usize,
@@ -195,7 +195,7 @@ pub(crate) fn print_changed<C: Collection>(
     Ok(())
 }
 
-async fn fetch<C: Collection>(link: &Link, id: &str) -> anyhow::Result<Stored<C::Spec>> {
+pub(crate) async fn fetch<C: Collection>(link: &Link, id: &str) -> anyhow::Result<Stored<C::Spec>> {
     let what = C::KIND.sentence(id);
     let stored = C::get(link, id).await;
     stored.map_err(|error| link.explain(format_args!("get {what}"), error))

@@ -10,6 +10,10 @@ use crate::output::Format;
 use crate::usage::record::Record;
 use crate::usage::{record, sums};
 
+mod reprice;
+
+use reprice::Reprice;
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum UsageCommand {
     /// Sum requests, tokens and money over exact 15-minute roll-ups
@@ -30,6 +34,17 @@ Examples:
   turnpike usage records --request-id 4f1c... -o json
   turnpike usage records --key acme-ci --since 1h")]
     Records(ListRecords),
+    /// Enter corrections for what attempts cost by the current prices
+    ///
+    /// What was booked stays: the difference to it, and to earlier corrections, is shown beside it
+    /// by `usage query`. Limits are not moved. Attempts whose price is still unknown are left
+    /// alone, and so are those whose records are gone, where their sums do not tell the price.
+    #[command(after_help = "\
+Examples:
+  turnpike usage reprice --since 7d --provider openai --reason 'price per 1k entered per 1M' --dry-run
+  turnpike usage reprice --since 2026-12-01 --until 2026-12-03 --reason 'new price list' \\
+    --request-id dec-prices")]
+    Reprice(Reprice),
 }
 
 #[derive(Debug, Args)]
@@ -114,6 +129,7 @@ impl UsageCommand {
         match self {
             Self::Query(args) => args.run(session).await,
             Self::Records(args) => args.run(session).await,
+            Self::Reprice(args) => args.run(session).await,
         }
     }
 }

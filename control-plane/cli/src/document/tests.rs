@@ -61,9 +61,9 @@ fn an_unknown_field_is_named_with_file_document_and_line() {
 #[test]
 fn an_unknown_kind_is_refused_with_the_known_ones() {
     assert_eq!(
-        error("kind: Limit\nid: a\nspec: {}\n"),
-        "gateway.yaml, document 1: unknown kind `Limit`, expected one of Provider, Team, \
-         VirtualKey, Credential, Model, RuleSet, PriceBook, Settings"
+        error("kind: Route\nid: a\nspec: {}\n"),
+        "gateway.yaml, document 1: unknown kind `Route`, expected one of Provider, Team, \
+         VirtualKey, Credential, Model, RuleSet, PriceBook, Limit, Settings"
     );
     assert!(error("id: a\nspec: {}\n").contains("`kind` is missing"));
     assert!(error("just text\n").contains("a resource with `kind`, `id` and `spec`"));
@@ -195,7 +195,8 @@ fn the_example_in_the_help_is_accepted() {
             Kind::VirtualKey,
             Kind::Model,
             Kind::RuleSet,
-            Kind::PriceBook
+            Kind::PriceBook,
+            Kind::Limit
         ]
     );
 }

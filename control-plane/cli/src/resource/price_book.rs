@@ -11,6 +11,16 @@ use crate::moment::Moment;
 use crate::money::UsdPerMillion;
 use crate::table::{Column, Table};
 
+pub(crate) mod defaults;
+mod rates;
+mod text;
+mod variants;
+
+pub(crate) use rates::{LongContextSpec, RatesSpec};
+pub(crate) use variants::{TierSpec, TimeOfDaySpec};
+
+use rates::{pusd, usd};
+
 #[derive(Debug)]
 pub(crate) enum PriceBook {}
 
@@ -42,6 +52,21 @@ pub(crate) struct PriceSpec {
     /// None: as output.
     #[serde(default)]
     pub(crate) reasoning: Option<UsdPerMillion>,
+    /// None: as cache_write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) cache_write_1h: Option<UsdPerMillion>,
+    /// None: as input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) input_audio: Option<UsdPerMillion>,
+    /// None: as output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) output_audio: Option<UsdPerMillion>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) long_context: Option<LongContextSpec>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) tiers: Vec<TierSpec>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) times_of_day: Vec<TimeOfDaySpec>,
 }
 
 impl Singleton for PriceBook {
@@ -58,6 +83,7 @@ impl Singleton for PriceBook {
             Column::number("WRITE"),
             Column::number("OUTPUT"),
             Column::number("REASONING"),
+            Column::text("OTHERWISE"),
         ]);
         let money =
             |price: Option<UsdPerMillion>| price.map(|price| price.to_string()).unwrap_or_default();
@@ -74,6 +100,7 @@ impl Singleton for PriceBook {
                 money(price.cache_write),
                 money(price.output),
                 money(price.reasoning),
+                price.otherwise(),
             ]);
         }
         table
@@ -122,9 +149,27 @@ impl Singleton for PriceBook {
     }
 }
 
+impl PriceSpec {
+    /// What else decides what it costs, in few words.
+    fn otherwise(&self) -> String {
+        let long = self.long_context.iter();
+        let long = long.map(|long| format!(">{} tokens", long.above_input_tokens));
+        let tiers = self.tiers.iter().map(|tier| tier.tier.clone());
+        let times = self.times_of_day.iter();
+        let times = times.map(|time| format!("{}-{}", time.from, time.to));
+        let classes = [
+            ("1h write", self.cache_write_1h),
+            ("audio", self.input_audio.or(self.output_audio)),
+        ];
+        let classes = classes.into_iter().filter(|(_, price)| price.is_some());
+        let classes = classes.map(|(class, _)| class.to_owned());
+        let parts: Vec<String> = classes.chain(long).chain(tiers).chain(times).collect();
+        parts.join(", ")
+    }
+}
+
 fn encode(price: &PriceSpec) -> config::Price {
     let from_s = price.effective_from.map_or(0, Moment::unix_s);
-    let pusd = |price: Option<UsdPerMillion>| price.map(|price| price.pusd_per_token);
     config::Price {
         provider: price.provider.clone(),
         upstream_model: price.upstream_model.clone(),
@@ -134,6 +179,16 @@ fn encode(price: &PriceSpec) -> config::Price {
         cache_write_pusd: pusd(price.cache_write),
         output_pusd: pusd(price.output),
         reasoning_pusd: pusd(price.reasoning),
+        cache_write_1h_pusd: pusd(price.cache_write_1h),
+        input_audio_pusd: pusd(price.input_audio),
+        output_audio_pusd: pusd(price.output_audio),
+        long_context: price.long_context.as_ref().map(LongContextSpec::encode),
+        tiers: price.tiers.iter().map(TierSpec::encode).collect(),
+        times_of_day: price
+            .times_of_day
+            .iter()
+            .map(TimeOfDaySpec::encode)
+            .collect(),
     }
 }
 
@@ -153,7 +208,6 @@ fn decode(book: pb::PriceBook) -> Stored<PriceBookSpec> {
 }
 
 fn decode_price(price: config::Price) -> PriceSpec {
-    let usd = |pusd: Option<u64>| pusd.map(|pusd_per_token| UsdPerMillion { pusd_per_token });
     PriceSpec {
         provider: price.provider,
         upstream_model: price.upstream_model,
@@ -166,5 +220,15 @@ fn decode_price(price: config::Price) -> PriceSpec {
         cache_write: usd(price.cache_write_pusd),
         output: usd(price.output_pusd),
         reasoning: usd(price.reasoning_pusd),
+        cache_write_1h: usd(price.cache_write_1h_pusd),
+        input_audio: usd(price.input_audio_pusd),
+        output_audio: usd(price.output_audio_pusd),
+        long_context: price.long_context.as_ref().map(LongContextSpec::decode),
+        tiers: price.tiers.iter().map(TierSpec::decode).collect(),
+        times_of_day: price
+            .times_of_day
+            .iter()
+            .map(TimeOfDaySpec::decode)
+            .collect(),
     }
 }

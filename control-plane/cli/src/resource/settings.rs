@@ -4,7 +4,8 @@ use proto::admin::v1 as pb;
 use proto::config::v1 as config;
 use serde::{Deserialize, Serialize};
 
-use super::words::OnUnknownUsage;
+use super::price_book::RatesSpec;
+use super::words::{OnUnknownPrice, OnUnknownUsage};
 use super::{Kind, Singleton, Status, Stored};
 use crate::failure::CallError;
 use crate::link::Link;
@@ -25,6 +26,9 @@ pub(crate) struct SettingsSpec {
     pub(crate) on_unknown_usage: Option<OnUnknownUsage>,
     pub(crate) max_stale_s: Option<u32>,
     pub(crate) stream_idle_timeout_ms: Option<u32>,
+    pub(crate) on_unknown_price: Option<OnUnknownPrice>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) default_price: Option<RatesSpec>,
 }
 
 /// The defaults that config.proto states.
@@ -37,6 +41,8 @@ const DEFAULTS: SettingsSpec = SettingsSpec {
     on_unknown_usage: Some(OnUnknownUsage::Estimate),
     max_stale_s: Some(86_400),
     stream_idle_timeout_ms: Some(300_000),
+    on_unknown_price: Some(OnUnknownPrice::Allow),
+    default_price: None,
 };
 
 impl Singleton for Settings {
@@ -108,13 +114,19 @@ impl SettingsSpec {
                 self.stream_idle_timeout_ms,
                 DEFAULTS.stream_idle_timeout_ms,
             ),
+            on_unknown_price: self.on_unknown_price.or(DEFAULTS.on_unknown_price),
+            default_price: self.default_price.clone(),
         }
     }
 
-    fn lines(&self) -> [(&'static str, String); 8] {
+    fn lines(&self) -> [(&'static str, String); 10] {
         fn text<T: ToString>(value: Option<T>) -> String {
             value.map(|value| value.to_string()).unwrap_or_default()
         }
+        let default_price = self.default_price.as_ref();
+        let default_price = default_price.map_or_else(String::new, |rates| {
+            format!("{} in, {} out", text(rates.input), text(rates.output))
+        });
         [
             ("maxRequestBodyBytes", text(self.max_request_body_bytes)),
             ("maxHeldBodyBytes", text(self.max_held_body_bytes)),
@@ -124,6 +136,8 @@ impl SettingsSpec {
             ("onUnknownUsage", text(self.on_unknown_usage)),
             ("maxStaleS", text(self.max_stale_s)),
             ("streamIdleTimeoutMs", text(self.stream_idle_timeout_ms)),
+            ("onUnknownPrice", text(self.on_unknown_price)),
+            ("defaultPrice", default_price),
         ]
     }
 }
@@ -138,6 +152,8 @@ fn encode(spec: &SettingsSpec) -> config::Settings {
         on_unknown_usage: spec.on_unknown_usage.map_or(0, OnUnknownUsage::to_wire),
         max_stale_s: spec.max_stale_s.unwrap_or(0),
         stream_idle_timeout_ms: spec.stream_idle_timeout_ms.unwrap_or(0),
+        on_unknown_price: spec.on_unknown_price.map_or(0, OnUnknownPrice::to_wire),
+        default_price: spec.default_price.as_ref().map(RatesSpec::encode),
     }
 }
 
@@ -148,6 +164,10 @@ fn decode(settings: pb::Settings) -> Result<Stored<SettingsSpec>, CallError> {
     let on_unknown_usage = match values.on_unknown_usage {
         0 => None,
         value => Some(OnUnknownUsage::from_wire(value)?),
+    };
+    let on_unknown_price = match values.on_unknown_price {
+        0 => None,
+        value => Some(OnUnknownPrice::from_wire(value)?),
     };
     Ok(Stored {
         id: String::new(),
@@ -165,6 +185,8 @@ fn decode(settings: pb::Settings) -> Result<Stored<SettingsSpec>, CallError> {
             on_unknown_usage,
             max_stale_s: narrow(values.max_stale_s),
             stream_idle_timeout_ms: narrow(values.stream_idle_timeout_ms),
+            on_unknown_price,
+            default_price: values.default_price.as_ref().map(RatesSpec::decode),
         },
     })
 }

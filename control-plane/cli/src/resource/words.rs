@@ -108,6 +108,107 @@ words! {
     }
 }
 
+words! {
+    /// What becomes of requests to a target whose price is not known.
+    OnUnknownPrice = OnUnknownPrice as "onUnknownPrice" {
+        /// Let them through; the cost stays unknown
+        Allow = "allow",
+        /// Leave the target out
+        Deny = "deny",
+        /// Charge `defaultPrice`
+        Default = "default",
+    }
+}
+
+words! {
+    /// Who shares a limit's buckets.
+    LimitSubject = LimitSubject as "subject" {
+        /// One bucket for the whole deployment
+        Everything = "everything",
+        Team = "team",
+        Key = "key",
+        /// `user` of the request, within its team
+        EndUser = "end-user",
+    }
+}
+
+words! {
+    /// What a limit counts.
+    LimitUnit = LimitUnit as "unit" {
+        Requests = "requests",
+        /// Requests that are open at a time
+        InFlight = "in-flight",
+        /// Input and output
+        Tokens = "tokens",
+        InputTokens = "input-tokens",
+        /// Input that was not read from a cache
+        UncachedInputTokens = "uncached-input-tokens",
+        OutputTokens = "output-tokens",
+        Money = "money",
+    }
+}
+
+words! {
+    /// Over what a limit holds.
+    LimitWindow = LimitWindow as "window" {
+        /// For in-flight only
+        None = "none",
+        Second = "second",
+        Minute = "minute",
+        Hour = "hour",
+        Day = "day",
+        /// From Monday on
+        Week = "week",
+        Month = "month",
+        /// Never ends
+        Lifetime = "lifetime",
+    }
+}
+
+words! {
+    /// How a request is kept within a limit.
+    Enforcement = Enforcement as "enforcement" {
+        /// Reserves an upper bound and never exceeds it
+        Strict = "strict",
+        /// Reserves an estimate, extends it, and cuts the stream when it can't
+        Guarded = "guarded",
+        /// Reserves an estimate; what is in flight may exceed the amount
+        Estimated = "estimated",
+    }
+}
+
+words! {
+    /// What happens to a request that does not fit.
+    OnExceed = OnExceed as "onExceed" {
+        /// 429
+        Reject = "reject",
+        /// Goes on with the next target that fits
+        SkipTarget = "skip-target",
+        /// Let through and counted
+        Warn = "warn",
+    }
+}
+
+words! {
+    /// What happens at a limit's edge while no control plane can be asked.
+    OnUnavailable = OnUnavailable as "onUnavailable" {
+        /// 503
+        Reject = "reject",
+        /// Let through, up to the outage allowance
+        Allow = "allow",
+    }
+}
+
+words! {
+    /// What happens to a request whose cost has no upper bound.
+    OnUnbounded = OnUnbounded as "onUnbounded" {
+        /// 400 that names the field
+        Reject = "reject",
+        /// Reserve the estimate instead
+        Estimate = "estimate",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use proto::admin::v1 as pb;
 use proto::admin::v1::config_server::ConfigServer;
 use proto::admin::v1::credentials_server::{Credentials, CredentialsServer};
+use proto::admin::v1::limits_server::{Limits, LimitsServer};
 use proto::admin::v1::models_server::{Models, ModelsServer};
 use proto::admin::v1::price_books_server::{PriceBooks, PriceBooksServer};
 use proto::admin::v1::providers_server::{Providers, ProvidersServer};
@@ -42,12 +43,18 @@ pub(super) struct State {
     pub(super) providers: BTreeMap<String, pb::Provider>,
     pub(super) credentials: BTreeMap<String, pb::Credential>,
     pub(super) models: BTreeMap<String, pb::Model>,
+    pub(super) limits: BTreeMap<String, pb::Limit>,
+    pub(super) buckets: BTreeMap<String, pb::Bucket>,
+    pub(super) adjust_request: Option<pb::AdjustBucketRequest>,
+    pub(super) buckets_request: Option<pb::ListBucketsRequest>,
     pub(super) rule_set: pb::RuleSet,
     pub(super) price_book: pb::PriceBook,
     pub(super) settings: pb::Settings,
     pub(super) imported: Vec<String>,
     pub(super) usage_query: Option<pb::QueryUsageRequest>,
     pub(super) usage_rows: Vec<pb::UsageRow>,
+    pub(super) reprice_request: Option<pb::RepriceUsageRequest>,
+    pub(super) reprice_answer: pb::RepriceUsageResponse,
     pub(super) records_query: Option<pb::ListUsageRecordsRequest>,
     pub(super) records: Vec<pb::StoredUsageRecord>,
     pub(super) wait_request: Option<pb::WaitRequest>,
@@ -77,6 +84,10 @@ impl Fake {
                 authenticate,
             ))
             .add_service(CredentialsServer::with_interceptor(
+                service.clone(),
+                authenticate,
+            ))
+            .add_service(LimitsServer::with_interceptor(
                 service.clone(),
                 authenticate,
             ))
@@ -163,6 +174,7 @@ macro_rules! collection {
         $list:ident($list_request:ident -> $list_response:ident { $items:ident } $keep:expr),
         $update:ident($update_request:ident),
         $delete:ident($delete_request:ident -> $delete_response:ident)
+        $(, $more:item)*
     ) => {
         #[async_trait]
         impl $service for Shared {
@@ -244,6 +256,8 @@ macro_rules! collection {
                     None => Err(Status::not_found(name)),
                 }
             }
+
+            $($more)*
         }
     };
 }
@@ -277,6 +291,47 @@ collection!(
     create_model(CreateModelRequest), get_model(GetModelRequest),
     list_models(ListModelsRequest -> ListModelsResponse { models } |_, _| true),
     update_model(UpdateModelRequest), delete_model(DeleteModelRequest -> DeleteModelResponse)
+);
+
+collection!(
+    Limits, limits, "limits/", Limit, limit, limit_id,
+    create_limit(CreateLimitRequest), get_limit(GetLimitRequest),
+    list_limits(ListLimitsRequest -> ListLimitsResponse { limits } |_, _| true),
+    update_limit(UpdateLimitRequest), delete_limit(DeleteLimitRequest -> DeleteLimitResponse),
+    async fn list_buckets(
+        &self,
+        request: Request<pb::ListBucketsRequest>,
+    ) -> Result<Response<pb::ListBucketsResponse>, Status> {
+        let request = request.into_inner();
+        let mut state = self.enter("list_buckets", &request.limit)?;
+        let keep = |bucket: &pb::Bucket| {
+            request.limit.is_empty() || request.limit == bucket.limit
+        };
+        let (buckets, next_page_token) =
+            page(&state.buckets, keep, request.page_size, &request.page_token);
+        state.buckets_request = Some(request);
+        Ok(Response::new(pb::ListBucketsResponse {
+            buckets,
+            next_page_token,
+        }))
+    },
+    async fn adjust_bucket(
+        &self,
+        request: Request<pb::AdjustBucketRequest>,
+    ) -> Result<Response<pb::Bucket>, Status> {
+        let request = request.into_inner();
+        let mut state = self.enter("adjust_bucket", &request.limit)?;
+        let bucket = pb::Bucket {
+            limit: request.limit.clone(),
+            subject: request.subject.clone(),
+            amount: 10_000_000_000,
+            settled: request.delta,
+            remaining: 10_000_000_000 - request.delta,
+            ..Default::default()
+        };
+        state.adjust_request = Some(request);
+        Ok(Response::new(bucket))
+    }
 );
 
 #[async_trait]

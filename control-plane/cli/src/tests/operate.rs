@@ -48,7 +48,67 @@ async fn usage_is_asked_for_by_dimension_filter_and_span() {
         "{}",
         run.out
     );
-    assert!(run.out.trim_end().ends_with("2.50"), "{}", run.out);
+    assert!(
+        run.out.trim_end().ends_with("2.50        0.00"),
+        "{}",
+        run.out
+    );
+}
+
+#[tokio::test]
+async fn a_reprice_says_what_it_asks_for_and_what_came_of_it() {
+    let fake = Fake::start().await;
+    fake.state().reprice_answer = pb::RepriceUsageResponse {
+        price_version: 4,
+        attempts: 9,
+        skipped_attempts: 2,
+        from_nusd: 3_000_000_000,
+        to_nusd: 3_000_000,
+        entries: 1,
+        targets: vec![pb::RepricedTarget {
+            provider: "openai".into(),
+            upstream_model: "gpt".into(),
+            priced_attempts: 0,
+            correction_nusd: -2_997_000_000,
+        }],
+        repeated_request: false,
+    };
+    let reprice = [
+        "usage",
+        "reprice",
+        "--since",
+        "2026-12-01",
+        "--until",
+        "2026-12-02",
+        "--provider",
+        "openai",
+        "--model",
+        "a/b",
+        "--reason",
+        "per 1k",
+        "--request-id",
+        "r-1",
+    ];
+    let run = turnpike(&fake, &reprice).await.ok();
+    let request = fake.state().reprice_request.clone().unwrap();
+    assert_eq!(request.start_time.unwrap().seconds, 1_796_083_200);
+    assert_eq!(request.end_time.unwrap().seconds, 1_796_083_200 + 86_400);
+    assert_eq!(request.provider, "providers/openai");
+    assert_eq!(request.model, "models/a/b");
+    assert_eq!(
+        (request.reason.as_str(), request.request_id.as_str()),
+        ("per 1k", "r-1")
+    );
+    assert!(!request.dry_run);
+    assert!(run.out.trim_end().ends_with("-2.997"), "{}", run.out);
+    let expected = "9 attempts, 2 left as they are; 3.00 USD is 0.003 USD by price book 4; \
+                    1 corrections entered";
+    assert!(run.notes.contains(expected), "{}", run.notes);
+    let mut dry = reprice.to_vec();
+    dry.extend(["--dry-run", "-o", "json"]);
+    let json = turnpike(&fake, &dry).await.ok().json();
+    assert!(fake.state().reprice_request.clone().unwrap().dry_run);
+    assert_eq!(json["targets"][0]["correctionNusd"], -2_997_000_000_i64);
 }
 
 #[tokio::test]

@@ -75,7 +75,7 @@ async fn prices_go_out_as_pico_usd_and_come_back_as_decimals() {
         cached_input_pusd: Some(75_000),
         cache_write_pusd: None,
         output_pusd: Some(600_000),
-        reasoning_pusd: None,
+        ..Default::default()
     };
     assert_eq!(fake.state().price_book.prices, [price]);
     let run = turnpike(&fake, &["prices", "get"]).await.ok();
@@ -90,6 +90,7 @@ async fn prices_go_out_as_pico_usd_and_come_back_as_decimals() {
             "0.075",
             "-",
             "0.60",
+            "-",
             "-"
         ]
     );
@@ -103,6 +104,117 @@ async fn prices_go_out_as_pico_usd_and_come_back_as_decimals() {
         serde_json::Value::Null
     );
     assert_eq!(json["status"]["version"], 1);
+}
+
+const TIERED: &str = r#"
+prices:
+  - provider: p
+    upstreamModel: m
+    input: 1
+    output: 2
+    cacheWrite1h: 3
+    inputAudio: 4
+    longContext: {aboveInputTokens: 200000, rates: {input: 2, output: 3.5}}
+    tiers:
+      - {tier: flex, factor: 0.5}
+      - {tier: priority, rates: {input: 5, output: 6, cachedInput: 0.1}}
+    timesOfDay:
+      - {from: "16:30", to: "00:30", weekdays: [mon, sun], factor: 1.25}
+"#;
+
+#[tokio::test]
+async fn a_price_with_tiers_times_and_long_context_goes_there_and_back() {
+    let fake = Fake::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("prices.yaml");
+    fs::write(&file, TIERED).unwrap();
+    let replace = ["prices", "replace", "-f", file.to_str().unwrap()];
+    turnpike(&fake, &replace).await.ok();
+    let sent = fake.state().price_book.prices.clone();
+    let rates = |input: u64, cached: Option<u64>, output: u64| {
+        Some(config::Rates {
+            input_pusd: Some(input),
+            cached_input_pusd: cached,
+            output_pusd: Some(output),
+            ..Default::default()
+        })
+    };
+    let expected = config::Price {
+        provider: "p".into(),
+        upstream_model: "m".into(),
+        input_pusd: Some(1_000_000),
+        output_pusd: Some(2_000_000),
+        cache_write_1h_pusd: Some(3_000_000),
+        input_audio_pusd: Some(4_000_000),
+        long_context: Some(config::LongContext {
+            above_input_tokens: 200_000,
+            rates: rates(2_000_000, None, 3_500_000),
+        }),
+        tiers: vec![
+            config::TierPrice {
+                tier: "flex".into(),
+                factor_permille: 500,
+                ..Default::default()
+            },
+            config::TierPrice {
+                tier: "priority".into(),
+                rates: rates(5_000_000, Some(100_000), 6_000_000),
+                ..Default::default()
+            },
+        ],
+        times_of_day: vec![config::TimeOfDayPrice {
+            from_minute: 990,
+            to_minute: 30,
+            weekdays: vec![1, 7],
+            factor_permille: 1_250,
+            ..Default::default()
+        }],
+        ..Default::default()
+    };
+    assert_eq!(sent, [expected]);
+    let run = turnpike(&fake, &["prices", "get"]).await.ok();
+    let otherwise = "1h write, audio, >200000 tokens, flex, priority, 16:30-00:30";
+    assert!(
+        lines(&run)[1].trim_end().ends_with(otherwise),
+        "{}",
+        run.out
+    );
+    // What was printed can be put back.
+    let json = turnpike(&fake, &["prices", "get", "-o", "json"]).await.ok();
+    fs::write(&file, json.out).unwrap();
+    turnpike(&fake, &["apply", "-f", file.to_str().unwrap()])
+        .await
+        .ok();
+    assert_eq!(fake.state().price_book.prices, sent);
+}
+
+#[tokio::test]
+async fn list_prices_are_put_into_the_book_for_a_provider() {
+    let fake = Fake::start().await;
+    let shown = turnpike(&fake, &["prices", "defaults", "--vendor", "deepseek"]).await;
+    assert!(shown.ok().out.contains("api-docs.deepseek.com"));
+    let import = [
+        "prices",
+        "import-defaults",
+        "--provider",
+        "ds",
+        "--vendor",
+        "deepseek",
+    ];
+    let dry = [import.as_slice(), &["--dry-run"]].concat();
+    turnpike(&fake, &dry).await.ok();
+    assert_eq!(fake.state().price_book.prices, []);
+    turnpike(&fake, &import).await.ok();
+    let prices = fake.state().price_book.prices.clone();
+    assert_eq!(prices.len(), 3);
+    assert!(prices.iter().all(|price| price.provider == "ds"));
+    assert_eq!(prices[0].times_of_day[0].weekdays, [1, 2, 3, 4, 5]);
+    let version = fake.state().price_book.version;
+    turnpike(&fake, &import).await.ok();
+    assert_eq!(fake.state().price_book.version, version, "nothing to do");
+    let unknown = ["prices", "import-defaults", "--provider", "nobody"];
+    let failed = turnpike(&fake, &unknown).await;
+    assert!(failed.error().contains("name one of openai, anthropic"));
 }
 
 #[tokio::test]

@@ -83,6 +83,7 @@ struct Usage {
     input: u64,
     cached_input: u64,
     cache_write: u64,
+    cache_write_1h: u64,
     input_audio: u64,
     output: u64,
     reasoning: u64,
@@ -263,6 +264,7 @@ impl From<pb::Usage> for Usage {
             input: usage.input,
             cached_input: usage.cached_input,
             cache_write: usage.cache_write,
+            cache_write_1h: usage.cache_write_1h,
             input_audio: usage.input_audio,
             output: usage.output,
             reasoning: usage.reasoning,
@@ -320,6 +322,9 @@ fn class_word(class: pb::TokenClass) -> &'static str {
         pb::TokenClass::CacheWrite => "cache-write",
         pb::TokenClass::Output => "output",
         pb::TokenClass::Reasoning => "reasoning",
+        pb::TokenClass::AudioInput => "audio-input",
+        pb::TokenClass::AudioOutput => "audio-output",
+        pb::TokenClass::CacheWrite1h => "cache-write-1h",
     }
 }
 

@@ -5,10 +5,10 @@ use serde_json::{Map, Value, json};
 
 use crate::command::usage::Dimension;
 use crate::moment::Moment;
-use crate::money::usd;
+use crate::money::{signed_usd, usd};
 use crate::table::{Column, Table};
 
-const NUMBERS: [Column; 10] = [
+const NUMBERS: [Column; 11] = [
     Column::number("REQUESTS"),
     Column::number("ATTEMPTS"),
     Column::number("INPUT"),
@@ -19,6 +19,7 @@ const NUMBERS: [Column; 10] = [
     Column::number("ESTIMATED"),
     Column::number("UNPRICED"),
     Column::number("COST USD"),
+    Column::number("CORRECTION"),
 ];
 
 /// A row a group, and a total when there are several.
@@ -64,6 +65,8 @@ fn view(by: &[Dimension], row: &UsageRow) -> Value {
         "unpricedAttempts": row.unpriced_attempts,
         "costNusd": row.cost_nusd,
         "costUsd": usd(row.cost_nusd),
+        "correctionNusd": row.correction_nusd,
+        "correctionUsd": signed_usd(row.correction_nusd),
     });
     if let Value::Object(numbers) = numbers {
         object.extend(numbers);
@@ -71,7 +74,7 @@ fn view(by: &[Dimension], row: &UsageRow) -> Value {
     Value::Object(object)
 }
 
-fn numbers(row: &UsageRow) -> [String; 10] {
+fn numbers(row: &UsageRow) -> [String; 11] {
     [
         row.requests.to_string(),
         row.attempts.to_string(),
@@ -83,6 +86,7 @@ fn numbers(row: &UsageRow) -> [String; 10] {
         row.estimated_attempts.to_string(),
         row.unpriced_attempts.to_string(),
         usd(row.cost_nusd),
+        signed_usd(row.correction_nusd),
     ]
 }
 
@@ -104,6 +108,7 @@ fn total(rows: &[UsageRow]) -> UsageRow {
             .saturating_add(row.estimated_attempts),
         unpriced_attempts: sum.unpriced_attempts.saturating_add(row.unpriced_attempts),
         cost_nusd: sum.cost_nusd.saturating_add(row.cost_nusd),
+        correction_nusd: sum.correction_nusd.saturating_add(row.correction_nusd),
         ..sum
     })
 }
@@ -184,6 +189,7 @@ mod tests {
             input_tokens: 1000,
             output_tokens: 50,
             cost_nusd,
+            correction_nusd: -20,
             ..Default::default()
         }
     }
@@ -211,11 +217,12 @@ mod tests {
                 "0",
                 "0",
                 "0",
-                "0.00015"
+                "0.00015",
+                "-0.00000002"
             ]
         );
         assert_eq!(lines[3][..4], ["TOTAL", "-", "4", "6"]);
-        assert_eq!(lines[3].last(), Some(&"0.000150001"));
+        assert_eq!(lines[3][11..], ["0.000150001", "-0.00000004"]);
     }
 
     #[test]
@@ -224,6 +231,8 @@ mod tests {
         assert_eq!(views[0]["team"], "acme");
         assert_eq!(views[0]["costUsd"], "0.00015");
         assert_eq!(views[0]["costNusd"], 150_000);
+        assert_eq!(views[0]["correctionNusd"], -20);
+        assert_eq!(views[0]["correctionUsd"], "-0.00000002");
         assert!(views[0].get("day").is_none());
     }
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use filter_llm::usage::Usage;
+
 /// Length of a slot in seconds.
 pub const SLOT_S: i64 = 900;
 
@@ -62,6 +64,19 @@ impl Rollups {
 }
 
 impl RollupSums {
+    /// The tokens, as one usage. Which of them were audio or written for an hour is not known.
+    pub(super) fn usage(&self) -> Usage {
+        let tokens = |sum: i64| u64::try_from(sum).unwrap_or(0);
+        Usage {
+            input: tokens(self.input_tokens),
+            cached_input: tokens(self.cached_input_tokens),
+            cache_write: tokens(self.cache_write_tokens),
+            output: tokens(self.output_tokens),
+            reasoning: tokens(self.reasoning_tokens),
+            ..Usage::default()
+        }
+    }
+
     /// Adds each sum.
     pub fn add(&mut self, more: &Self) {
         for (sum, more) in [

@@ -33,6 +33,8 @@ pub struct Summary {
     pub price_version: i64,
     /// Over all attempts; `requests` is 1.
     pub sums: RollupSums,
+    /// What limits are charged.
+    pub charges: Vec<metering::Charge>,
 }
 
 /// A node's clock may be this far ahead, in microseconds.
@@ -71,29 +73,24 @@ impl Summary {
             ended: record.end,
             price_version: signed(record.price_version),
             sums,
+            charges: record.charges,
         })
     }
 }
 
 fn add_to_rollups(record: &UsageRecord, admitted_at_us: i64, rollups: &mut Rollups) -> RollupSums {
-    let caller = record.caller.as_ref();
-    let decision = record.decision.as_ref();
-    let key_of = |model: &str, provider: &str, upstream_model: &str, estimated: bool| RollupKey {
-        slot_s: super::rollup::slot_of(admitted_at_us),
-        team: fit(caller.map_or("", |c| &c.team)),
-        virtual_key: fit(caller.map_or("", |c| &c.key)),
-        rule: fit(decision.map_or("", |d| &d.rule)),
-        model: fit(model),
-        provider: fit(provider),
-        upstream_model: fit(upstream_model),
-        estimated,
-        price_version: signed(record.price_version),
-    };
     let mut total = RollupSums::default();
     let Some((last, earlier)) = record.attempts.split_last() else {
         total.requests = 1;
-        let planned = decision.map_or("", |d| d.model.as_str());
-        rollups.add(key_of(planned, "", "", false), &total);
+        let decision = record.decision.as_ref();
+        let planned = metering::Attempt {
+            model: decision.map_or_else(String::new, |d| d.model.clone()),
+            ..metering::Attempt::default()
+        };
+        rollups.add(
+            attempt_key(record, admitted_at_us, &planned, &total),
+            &total,
+        );
         return total;
     };
     let counted = earlier
@@ -104,18 +101,35 @@ fn add_to_rollups(record: &UsageRecord, admitted_at_us: i64, rollups: &mut Rollu
         let mut sums = attempt_sums(attempt);
         sums.requests = requests;
         total.add(&sums);
-        let key = key_of(
-            &attempt.model,
-            &attempt.provider,
-            &attempt.upstream_model,
-            sums.estimated_attempts > 0,
-        );
-        rollups.add(key, &sums);
+        rollups.add(attempt_key(record, admitted_at_us, attempt, &sums), &sums);
     }
     total
 }
 
-fn attempt_sums(attempt: &metering::Attempt) -> RollupSums {
+/// The row that an attempt with these sums is counted in.
+pub(super) fn attempt_key(
+    record: &UsageRecord,
+    admitted_at_us: i64,
+    attempt: &metering::Attempt,
+    sums: &RollupSums,
+) -> RollupKey {
+    let caller = record.caller.as_ref();
+    let decision = record.decision.as_ref();
+    RollupKey {
+        slot_s: super::rollup::slot_of(admitted_at_us),
+        team: fit(caller.map_or("", |c| &c.team)),
+        virtual_key: fit(caller.map_or("", |c| &c.key)),
+        rule: fit(decision.map_or("", |d| &d.rule)),
+        model: fit(&attempt.model),
+        provider: fit(&attempt.provider),
+        upstream_model: fit(&attempt.upstream_model),
+        estimated: sums.estimated_attempts > 0,
+        price_version: signed(record.price_version),
+    }
+}
+
+/// What an attempt adds to its row, which counts no request.
+pub(super) fn attempt_sums(attempt: &metering::Attempt) -> RollupSums {
     let usage = attempt.usage.as_ref();
     let tokens = |of: fn(&metering::Usage) -> u64| usage.map_or(0, |u| signed(of(u)));
     let estimated = usage.is_some_and(|u| u.source == i32::from(UsageSource::Estimated));

@@ -3,10 +3,14 @@
 use std::collections::BTreeSet;
 
 use proto::config::v1 as config;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::fault::{Fault, Faults};
 use crate::name::is_id;
+
+mod price;
+
+pub use price::{LongContext, Price, Rates, TierPrice, TimeOfDayPrice};
 
 /// A version of the price book.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -16,26 +20,7 @@ pub struct PriceBook {
     pub prices: Vec<Price>,
 }
 
-/// Prices of one upstream model at one provider, in integer pico-USD per token; a missing class
-/// is unknown, not zero.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Price {
-    pub provider: String,
-    pub upstream_model: String,
-    /// Unix time in seconds.
-    #[serde(default)]
-    pub effective_from_s: u64,
-    pub input_pusd: Option<u64>,
-    pub cached_input_pusd: Option<u64>,
-    pub cache_write_pusd: Option<u64>,
-    pub output_pusd: Option<u64>,
-    pub reasoning_pusd: Option<u64>,
-}
-
 const MAX_PRICES: usize = 10_000;
-/// One USD a token: a million times what any model costs, so that a slip of a unit is refused.
-const MAX_PRICE_PUSD: u64 = 1_000_000_000_000;
 
 impl PriceBook {
     /// Checks what can be judged without the rest of the config.
@@ -52,7 +37,8 @@ impl PriceBook {
         let mut seen = BTreeSet::new();
         for (position, price) in self.prices.iter().enumerate() {
             let place = format!("prices[{position}]");
-            price.validate(&place, &mut faults);
+            check_target(price, &place, &mut faults);
+            price.check(&place, &mut faults);
             let same = (
                 &price.provider,
                 &price.upstream_model,
@@ -77,60 +63,17 @@ impl PriceBook {
     }
 }
 
-impl Price {
-    fn validate(&self, place: &str, faults: &mut Faults) {
-        faults.require(
-            is_id(&self.provider),
-            &format!("{place}.provider"),
-            "must be 1-64 characters of [a-z0-9-]",
-        );
-        faults.require(
-            (1..=256).contains(&self.upstream_model.len()) && !self.upstream_model.contains('\0'),
-            &format!("{place}.upstream_model"),
-            "must be 1-256 bytes without NUL",
-        );
-        for (class, price) in [
-            ("input_pusd", self.input_pusd),
-            ("cached_input_pusd", self.cached_input_pusd),
-            ("cache_write_pusd", self.cache_write_pusd),
-            ("output_pusd", self.output_pusd),
-            ("reasoning_pusd", self.reasoning_pusd),
-        ] {
-            faults.require(
-                price.is_none_or(|pusd| pusd <= MAX_PRICE_PUSD),
-                &format!("{place}.{class}"),
-                "must be at most 10^12 pico-USD (1 USD) per token",
-            );
-        }
-    }
-
-    /// The wire form.
-    pub fn to_config(&self) -> config::Price {
-        config::Price {
-            provider: self.provider.clone(),
-            upstream_model: self.upstream_model.clone(),
-            effective_from_s: self.effective_from_s,
-            input_pusd: self.input_pusd,
-            cached_input_pusd: self.cached_input_pusd,
-            cache_write_pusd: self.cache_write_pusd,
-            output_pusd: self.output_pusd,
-            reasoning_pusd: self.reasoning_pusd,
-        }
-    }
-
-    /// From the wire form.
-    pub fn from_config(price: config::Price) -> Self {
-        Self {
-            provider: price.provider,
-            upstream_model: price.upstream_model,
-            effective_from_s: price.effective_from_s,
-            input_pusd: price.input_pusd,
-            cached_input_pusd: price.cached_input_pusd,
-            cache_write_pusd: price.cache_write_pusd,
-            output_pusd: price.output_pusd,
-            reasoning_pusd: price.reasoning_pusd,
-        }
-    }
+fn check_target(price: &Price, place: &str, faults: &mut Faults) {
+    faults.require(
+        is_id(&price.provider),
+        &format!("{place}.provider"),
+        "must be 1-64 characters of [a-z0-9-]",
+    );
+    faults.require(
+        (1..=256).contains(&price.upstream_model.len()) && !price.upstream_model.contains('\0'),
+        &format!("{place}.upstream_model"),
+        "must be 1-256 bytes without NUL",
+    );
 }
 
 #[cfg(test)]
@@ -142,12 +85,12 @@ mod tests {
         let price = Price {
             provider: "demo".into(),
             upstream_model: "m".into(),
-            effective_from_s: 0,
-            input_pusd: Some(2_500_000),
-            cached_input_pusd: None,
-            cache_write_pusd: None,
-            output_pusd: Some(10_000_000_000_000),
-            reasoning_pusd: None,
+            rates: Rates {
+                input_pusd: Some(2_500_000),
+                output_pusd: Some(10_000_000_000_000),
+                ..Rates::default()
+            },
+            ..Price::default()
         };
         let book = PriceBook {
             version: 1,
@@ -167,5 +110,38 @@ mod tests {
                 "prices[1]"
             ]
         );
+    }
+
+    #[test]
+    fn faults_of_tiers_and_times_are_told_at_their_place() {
+        let price = Price {
+            provider: "demo".into(),
+            upstream_model: "m".into(),
+            tiers: vec![TierPrice {
+                tier: "flex".into(),
+                ..TierPrice::default()
+            }],
+            times_of_day: vec![TimeOfDayPrice {
+                to_minute: 1_440,
+                factor_permille: 500,
+                ..TimeOfDayPrice::default()
+            }],
+            ..Price::default()
+        };
+        let book = PriceBook {
+            version: 1,
+            prices: vec![price],
+        };
+        let fields: Vec<_> = book
+            .validate()
+            .unwrap_err()
+            .into_iter()
+            .map(|f| f.field)
+            .collect();
+        let expected = [
+            "prices[0].tiers[0].rates",
+            "prices[0].times_of_day[0].to_minute",
+        ];
+        assert_eq!(fields, expected);
     }
 }

@@ -79,6 +79,69 @@ words! {
     /// What an attempt costs whose provider reported nothing after bytes were sent.
     OnUnknownUsage as OnUnknownUsage { Estimate = "estimate", Void = "void" }
 }
+words! {
+    /// What becomes of requests to a target whose price is not known.
+    OnUnknownPrice as OnUnknownPrice { Allow = "allow", Deny = "deny", Default = "default" }
+}
+
+words! {
+    /// Who shares a limit's buckets.
+    LimitSubject as LimitSubject {
+        Everything = "everything",
+        Team = "team",
+        Key = "key",
+        EndUser = "end_user",
+    }
+}
+words! {
+    /// What a limit counts.
+    LimitUnit as LimitUnit {
+        Requests = "requests",
+        InFlight = "in_flight",
+        Tokens = "tokens",
+        InputTokens = "input_tokens",
+        UncachedInputTokens = "uncached_input_tokens",
+        OutputTokens = "output_tokens",
+        Money = "money",
+    }
+}
+words! {
+    /// Over what a limit holds.
+    LimitWindow as LimitWindow {
+        None = "none",
+        Second = "second",
+        Minute = "minute",
+        Hour = "hour",
+        Day = "day",
+        Week = "week",
+        Month = "month",
+        Lifetime = "lifetime",
+    }
+}
+words! {
+    /// How a request is kept within a limit on tokens or money.
+    Enforcement as Enforcement {
+        Strict = "strict",
+        Guarded = "guarded",
+        Estimated = "estimated",
+    }
+}
+words! {
+    /// What happens to a request that does not fit.
+    OnExceed as OnExceed {
+        Reject = "reject",
+        SkipTarget = "skip_target",
+        Warn = "warn",
+    }
+}
+words! {
+    /// What happens at a limit's edge while no control plane can be asked.
+    OnUnavailable as OnUnavailable { Reject = "reject", Allow = "allow" }
+}
+words! {
+    /// What a limit does with a request whose cost has no upper bound.
+    OnUnbounded as OnUnbounded { Reject = "reject", Estimate = "estimate" }
+}
 
 #[cfg(test)]
 mod tests {

@@ -10,9 +10,11 @@ use proto::admin::v1::usage_server::Usage;
 use time::OffsetDateTime;
 use tonic::{Request, Response, Status};
 
-use super::{Admin, optional_id, page_request};
+use super::{Admin, actor, optional_id, page_request};
 use crate::clock::{from_timestamp, to_timestamp};
 use crate::status;
+
+mod reprice;
 
 #[tonic::async_trait]
 impl Usage for Admin {
@@ -31,6 +33,16 @@ impl Usage for Admin {
             .map(|row| to_wire(row, &query.group_by))
             .collect();
         Ok(Response::new(admin::QueryUsageResponse { rows }))
+    }
+
+    async fn reprice_usage(
+        &self,
+        request: Request<admin::RepriceUsageRequest>,
+    ) -> Result<Response<admin::RepriceUsageResponse>, Status> {
+        let request = reprice::request(request.into_inner())?;
+        let answer = self.store.reprice_usage(&actor(), &request).await;
+        let answer = answer.map_err(status::from_store)?;
+        Ok(Response::new(reprice::answer(answer)))
     }
 
     async fn list_usage_records(
@@ -141,6 +153,7 @@ fn to_wire(row: UsageRow, group_by: &GroupBy) -> admin::UsageRow {
         estimated_attempts: count(estimated_attempts),
         cost_nusd: count(cost_nusd),
         unpriced_attempts: count(unpriced_attempts),
+        correction_nusd: row.correction_nusd,
     }
 }
 

@@ -101,8 +101,9 @@ fn order(kind: Kind) -> u8 {
         Kind::Model => 4,
         Kind::RuleSet => 5,
         Kind::PriceBook => 6,
-        Kind::Settings => 7,
-        Kind::Checkpoint => 8,
+        Kind::Limit => 7,
+        Kind::Settings => 8,
+        Kind::Checkpoint => 9,
     }
 }
 

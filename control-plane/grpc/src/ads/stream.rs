@@ -17,6 +17,7 @@ use super::Ads;
 use super::push::Push;
 use super::transcript::{Answer, Answers, Opener, Opening, Violation};
 use crate::fleet::{Process, Seat};
+use crate::node_certificate::Names;
 
 // A node that takes longer than this to say who it is, or to take and compile a push, is cut; it
 // comes back and is served from where it stands.
@@ -39,6 +40,7 @@ impl From<Violation> for End {
 /// A node's stream.
 pub(super) struct NodeStream {
     service: Ads,
+    names: Names,
     requests: Streaming<DeltaDiscoveryRequest>,
     responses: mpsc::Sender<Result<DeltaDiscoveryResponse, Status>>,
     nonce: u64,
@@ -47,11 +49,13 @@ pub(super) struct NodeStream {
 impl NodeStream {
     pub(super) fn new(
         service: Ads,
+        names: Names,
         requests: Streaming<DeltaDiscoveryRequest>,
         responses: mpsc::Sender<Result<DeltaDiscoveryResponse, Status>>,
     ) -> Self {
         Self {
             service,
+            names,
             requests,
             responses,
             nonce: 0,
@@ -82,6 +86,10 @@ impl NodeStream {
             Ok(Err(end)) => return end,
             Err(_) => return End::Told(Status::deadline_exceeded("the opening took too long")),
         };
+        if let Err(status) = self.names.check(&opening.name) {
+            tracing::warn!(node = %opening.name, reason = status.message(), "a node is refused");
+            return End::Told(status);
+        }
         let mut feed = self.service.feed.watch();
         let held = opening
             .checkpoint

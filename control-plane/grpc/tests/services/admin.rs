@@ -1,5 +1,6 @@
 //! The admin API: what each service does, and how it refuses.
 
+mod limits;
 mod operations;
 mod routing;
 mod tenants;

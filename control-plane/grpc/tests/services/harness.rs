@@ -8,6 +8,7 @@ use control_plane_grpc::{BearerToken, ControlPlane, Policy, provider_cluster, sh
 use control_plane_store::{Options, Store};
 use proto::admin::v1::config_client::ConfigClient;
 use proto::admin::v1::credentials_client::CredentialsClient;
+use proto::admin::v1::limits_client::LimitsClient;
 use proto::admin::v1::models_client::ModelsClient;
 use proto::admin::v1::price_books_client::PriceBooksClient;
 use proto::admin::v1::providers_client::ProvidersClient;
@@ -88,6 +89,18 @@ impl Database {
     }
 }
 
+impl Database {
+    /// Runs a statement past the control plane.
+    pub(crate) async fn execute(&self, statement: &str) {
+        execute(&self.url(), statement).await;
+    }
+
+    /// A connection of one's own.
+    pub(crate) async fn connect(&self) -> sqlx::PgConnection {
+        sqlx::PgConnection::connect(&self.url()).await.unwrap()
+    }
+}
+
 impl Drop for Database {
     fn drop(&mut self) {
         let url = self.server_url.clone();
@@ -126,16 +139,12 @@ impl Drop for Replica {
 
 /// Starts one on a database that may be in use by another one already.
 pub(crate) async fn replica(database: &Database, credentials: bool) -> Replica {
-    let keyring = Keyring::parse(&"a1".repeat(32)).unwrap();
-    let options = Options {
-        max_connections: 6,
-        secrets_dir: Some(database.secrets.path().to_owned()),
-        environment: Arc::new(|name| {
-            (name == "TURNPIKE_SECRET_SET").then(|| PROVIDER_SECRET.to_owned())
-        }),
-        ..Options::new(database.url(), keyring, Arc::new(provider_cluster))
-    };
-    let store = Store::connect(options).await.unwrap();
+    replica_named("", database, credentials).await
+}
+
+/// One that is known again when it is started again.
+pub(crate) async fn replica_named(name: &str, database: &Database, credentials: bool) -> Replica {
+    let store = store_named(name, database).await;
     store.migrate().await.unwrap();
     let (stop, stopping) = shutdown();
     let policy = Policy { credentials };
@@ -144,7 +153,7 @@ pub(crate) async fn replica(database: &Database, credentials: bool) -> Replica {
         .unwrap();
     let routes = control_plane.routes(
         BearerToken::new(ADMIN_TOKEN).unwrap(),
-        BearerToken::new(NODE_TOKEN).unwrap(),
+        Some(BearerToken::new(NODE_TOKEN).unwrap()),
     );
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -164,6 +173,21 @@ pub(crate) async fn replica(database: &Database, credentials: bool) -> Replica {
     Replica { channel, stop }
 }
 
+/// What a replica of this name has of the database.
+pub(crate) async fn store_named(name: &str, database: &Database) -> Store {
+    let keyring = Keyring::parse(&"a1".repeat(32)).unwrap();
+    let options = Options {
+        max_connections: 6,
+        replica: name.to_owned(),
+        secrets_dir: Some(database.secrets.path().to_owned()),
+        environment: Arc::new(|name| {
+            (name == "TURNPIKE_SECRET_SET").then(|| PROVIDER_SECRET.to_owned())
+        }),
+        ..Options::new(database.url(), keyring, Arc::new(provider_cluster))
+    };
+    Store::connect(options).await.unwrap()
+}
+
 macro_rules! clients {
     ($($method:ident: $client:ident),+ $(,)?) => {
         $(pub(crate) fn $method(&self) -> $client<Authenticated> {
@@ -180,6 +204,7 @@ impl Replica {
         credentials: CredentialsClient,
         models: ModelsClient,
         rule_sets: RuleSetsClient,
+        limits: LimitsClient,
         price_books: PriceBooksClient,
         settings: SettingsServiceClient,
         usage: UsageClient,

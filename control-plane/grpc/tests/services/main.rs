@@ -9,6 +9,8 @@ mod ads;
 #[cfg(test)]
 mod harness;
 #[cfg(test)]
+mod leases;
+#[cfg(test)]
 mod metering;
 #[cfg(test)]
 mod node;

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use control_plane_core::nodes::BootId;
 use proto::admin::v1::{ListNodesRequest, WaitRequest, WaitResponse};
 use tonic::Code;
 
-use crate::harness::{Database, Replica, replica, soon};
+use crate::harness::{Database, Replica, replica, replica_named, soon, store_named};
 use crate::node::Node;
 
 pub(crate) async fn wait(replica: &Replica, config_version: u64, timeout_s: i64) -> WaitResponse {
@@ -92,6 +93,48 @@ async fn a_node_that_left_is_told_apart() {
         panic!("{nodes:?}");
     };
     assert!(node.connected && node.name == "gw-1");
+}
+
+#[tokio::test]
+async fn a_replica_that_starts_again_does_not_count_the_nodes_it_had_when_it_was_killed() {
+    let database = Database::create().await;
+    let other = replica(&database, true).await;
+    let version = other.seed().await;
+    Node::connect(&other.channel, "gw-1", None).await.run();
+    // What a process leaves that is killed, and its node with it.
+    let now_us = time::OffsetDateTime::now_utc().unix_timestamp() * 1_000_000;
+    let left = control_plane_core::nodes::Node {
+        boot_id: BootId([9; 16]),
+        name: "gw-2".into(),
+        envoy_version: "1.40.0".into(),
+        connected: true,
+        acked_version: 0,
+        connected_at_us: now_us,
+        last_seen_us: now_us,
+        rejected: vec![],
+    };
+    let killed = store_named("host-1 :9090", &database).await;
+    killed.save_nodes(&[left]).await.unwrap();
+    let waited = wait(&other, version, 1).await;
+    assert_eq!(
+        (waited.connected, waited.pending.as_slice()),
+        (2, &["gw-2".to_owned()][..])
+    );
+
+    let again = replica_named("host-1 :9090", &database, true).await;
+    for replica in [&again, &other] {
+        let waited = soon(async {
+            loop {
+                let waited = wait(replica, version, 1).await;
+                if waited.acked == 1 {
+                    return waited;
+                }
+            }
+        })
+        .await;
+        assert_eq!((waited.connected, waited.disconnected), (1, 1));
+        assert!(waited.pending.is_empty());
+    }
 }
 
 #[tokio::test]

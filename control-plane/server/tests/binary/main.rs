@@ -3,6 +3,8 @@
 //! Needs `TURNPIKE_TEST_DATABASE_URL`, the URL of a superuser; each test makes its own database.
 
 #[cfg(test)]
+mod leases;
+#[cfg(test)]
 mod outage;
 #[cfg(test)]
 mod postgres;
@@ -10,3 +12,7 @@ mod postgres;
 mod process;
 #[cfg(test)]
 mod start;
+#[cfg(test)]
+mod tls;
+#[cfg(test)]
+mod webhook;

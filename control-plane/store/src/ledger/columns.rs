@@ -106,6 +106,7 @@ impl RecordColumns {
             ended: 0,
             price_version: 0,
             sums: RollupSums::default(),
+            charges: Vec::new(),
         };
         self.push(shard, seq, received_at_us, &nothing, record);
         if let Some(decoded) = self.decoded.last_mut() {

@@ -45,7 +45,10 @@ pub struct UsageRow {
     pub provider: String,
     /// Start of the slot or day.
     pub slot: Option<OffsetDateTime>,
+    /// As booked, but for attempts that corrections found a price for: these are not unpriced.
     pub sums: RollupSums,
+    /// Nano-USD that corrections add.
+    pub correction_nusd: i64,
 }
 
 const MAX_ROWS: usize = 100_000;
@@ -76,10 +79,22 @@ impl Store {
                  least(sum(reasoning_tokens), 9223372036854775807)::bigint as "reasoning_tokens!",
                  least(sum(estimated_attempts), 9223372036854775807)::bigint
                    as "estimated_attempts!",
-                 least(sum(unpriced_attempts), 9223372036854775807)::bigint
+                 greatest(least(sum(unpriced_attempts), 9223372036854775807), 0)::bigint
                    as "unpriced_attempts!",
-                 least(sum(cost_nusd), 9223372036854775807)::bigint as "cost_nusd!"
-               from usage_rollup
+                 least(sum(cost_nusd), 9223372036854775807)::bigint as "cost_nusd!",
+                 greatest(least(sum(delta_nusd), 9223372036854775807),
+                   -9223372036854775808)::bigint as "correction_nusd!"
+               from (
+                 select slot, team_id, virtual_key_id, model, provider_id, requests, attempts,
+                        input_tokens, cached_input_tokens, cache_write_tokens, output_tokens,
+                        reasoning_tokens, estimated_attempts, unpriced_attempts, cost_nusd,
+                        0::bigint as delta_nusd
+                 from usage_rollup
+                 union all
+                 select slot, team_id, virtual_key_id, model, provider_id, 0, 0, 0, 0, 0, 0, 0, 0,
+                        -priced_attempts, 0, delta_nusd
+                 from usage_correction
+               ) as booked_and_corrected
                where slot >= coalesce($1, turnpike_now() - interval '24 hours 15 minutes')
                  and slot < coalesce($2, 'infinity'::timestamptz)
                  and ($3::text is null or team_id = $3)
@@ -110,7 +125,7 @@ impl Store {
     }
 }
 
-fn slot_start(moment: OffsetDateTime) -> OffsetDateTime {
+pub(super) fn slot_start(moment: OffsetDateTime) -> OffsetDateTime {
     let into_slot = moment.unix_timestamp().rem_euclid(SLOT_S);
     moment - Duration::seconds(into_slot) - Duration::nanoseconds(i64::from(moment.nanosecond()))
 }
@@ -131,6 +146,7 @@ struct Row {
     estimated_attempts: i64,
     unpriced_attempts: i64,
     cost_nusd: i64,
+    correction_nusd: i64,
 }
 
 impl Row {
@@ -153,6 +169,7 @@ impl Row {
                 unpriced_attempts: self.unpriced_attempts,
                 cost_nusd: self.cost_nusd,
             },
+            correction_nusd: self.correction_nusd,
         }
     }
 }

@@ -59,6 +59,13 @@ impl Store {
                 book.validate().map_err(Error::Invalid)?;
                 Ok((book.version > 0).then(|| encode(&book.to_config())))
             }
+            Kind::Limit => {
+                let Some(limit) = config::load_limit(tx, id).await? else {
+                    return Ok(None);
+                };
+                limit.resource.validate().map_err(Error::Invalid)?;
+                Ok(Some(encode(&limit.resource.to_config())))
+            }
             Kind::Settings => {
                 let settings = config::load_settings(tx).await?.resource;
                 Ok(Some(encode(&settings.to_config())))

@@ -187,6 +187,7 @@ async fn mark_structural(tx: &mut PgConnection) -> Result<(), Error> {
          select 'provider', provider_id from provider
          union all select 'model', model_id from model
          union all select 'credential', credential_id from credential
+         union all select 'limit', limit_id from limit_definition
          union all select unnest(array['rule_set', 'price_book', 'settings']), 'default'
          on conflict on constraint pending_edit_pkey do update set tried_version = null"
     )

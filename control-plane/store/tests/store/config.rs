@@ -1,6 +1,6 @@
 //! Resources: created, read, listed, replaced, deleted.
 
-use control_plane_core::resource::{Price, PriceBook, Settings};
+use control_plane_core::resource::{Price, PriceBook, Rates, Settings};
 use control_plane_core::seal::Keyring;
 use control_plane_store::{Error, Options, PageRequest, Store};
 
@@ -59,7 +59,10 @@ async fn a_resource_reads_back_as_it_was_written() {
         max_stale_s: 60,
         ..Settings::default()
     };
-    store.update_settings(&actor(), settings).await.unwrap();
+    store
+        .update_settings(&actor(), settings.clone())
+        .await
+        .unwrap();
     assert_eq!(store.settings().await.unwrap().resource, settings);
     database.drop().await;
 }
@@ -264,12 +267,11 @@ async fn every_version_of_the_price_book_is_kept() {
     let price = |input| Price {
         provider: "p".into(),
         upstream_model: "m".into(),
-        effective_from_s: 0,
-        input_pusd: Some(input),
-        cached_input_pusd: None,
-        cache_write_pusd: None,
-        output_pusd: None,
-        reasoning_pusd: None,
+        rates: Rates {
+            input_pusd: Some(input),
+            ..Rates::default()
+        },
+        ..Price::default()
     };
     for (version, input) in [(1, 100), (2, 200)] {
         let book = store

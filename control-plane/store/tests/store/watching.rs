@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use control_plane_core::nodes::{BootId, Node};
 use control_plane_core::published::Kind;
+use control_plane_store::Store;
 use tokio::time::timeout;
 
-use crate::database::{TestDatabase, actor, team};
+use crate::database::{TestDatabase, actor, options, team};
 
 const LONG: Duration = Duration::from_secs(60);
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -134,11 +135,52 @@ async fn the_latest_report_of_a_node_is_kept() {
     database.drop().await;
 }
 
+#[tokio::test]
+async fn a_replica_that_starts_again_has_no_nodes_of_its_last_life() {
+    let database = TestDatabase::new().await;
+    let replica = async |name: &str| {
+        let mut options = options(database.url());
+        options.replica = name.to_owned();
+        Store::connect(options).await.unwrap()
+    };
+    let node = |byte, name: &str| Node {
+        boot_id: BootId([byte; 16]),
+        name: name.into(),
+        envoy_version: "1.40.0".into(),
+        connected: true,
+        acked_version: 1,
+        connected_at_us: 1_800_000_000_000_000,
+        last_seen_us: 1_800_000_000_000_000 + i64::from(byte),
+        rejected: vec![],
+    };
+    let (one, other) = (replica("host-1 :9090").await, replica("host-2 :9090").await);
+    one.save_nodes(&[node(1, "a"), node(2, "b")]).await.unwrap();
+    other.save_nodes(&[node(3, "c")]).await.unwrap();
+    // b went over to the other replica.
+    other.save_nodes(&[node(2, "b")]).await.unwrap();
+    database.store.save_nodes(&[node(4, "d")]).await.unwrap();
+
+    let connected = async || -> Vec<String> {
+        let nodes = one.list_nodes().await.unwrap().into_iter();
+        nodes
+            .filter(|node| node.connected)
+            .map(|node| node.name)
+            .collect()
+    };
+    let again = replica("host-1 :9090").await;
+    again.disconnect_own_nodes().await.unwrap();
+    assert_eq!(connected().await, ["b", "c", "d"]);
+    // Without a name nothing is known to be over.
+    database.store.disconnect_own_nodes().await.unwrap();
+    assert_eq!(connected().await, ["b", "c", "d"]);
+    database.drop().await;
+}
+
 /// Handlers run on a multi-threaded runtime: every future of the store must be able to move.
 #[test]
 fn futures_can_move_between_threads() {
     fn is_send<T: Send>(_: &T) {}
-    fn each(store: &control_plane_store::Store) {
+    fn each(store: &Store) {
         let by = actor();
         is_send(&store.create_team(&by, team("a")));
         is_send(&store.update_team(&by, team("a")));
@@ -149,5 +191,5 @@ fn futures_can_move_between_threads() {
         is_send(&store.migrate());
         is_send(&store.save_nodes(&[]));
     }
-    let _: fn(&control_plane_store::Store) = each;
+    let _: fn(&Store) = each;
 }

@@ -19,6 +19,15 @@ impl Usage for Shared {
         Ok(Response::new(pb::QueryUsageResponse { rows }))
     }
 
+    async fn reprice_usage(
+        &self,
+        request: Request<pb::RepriceUsageRequest>,
+    ) -> Result<Response<pb::RepriceUsageResponse>, Status> {
+        let mut state = self.enter("reprice_usage", "")?;
+        state.reprice_request = Some(request.into_inner());
+        Ok(Response::new(state.reprice_answer.clone()))
+    }
+
     async fn list_usage_records(
         &self,
         request: Request<pb::ListUsageRecordsRequest>,

@@ -6,9 +6,13 @@ use prost_types::Timestamp;
 use proto::admin::v1::teams_client::TeamsClient;
 use proto::admin::v1::{
     GetPriceBookRequest, GetSettingsRequest, ListAuditEntriesRequest, ListTeamsRequest, PriceBook,
-    QueryUsageRequest, Settings, UpdatePriceBookRequest, UpdateSettingsRequest,
+    QueryUsageRequest, RepriceUsageRequest, Settings, UpdatePriceBookRequest,
+    UpdateSettingsRequest,
 };
-use proto::config::v1::{OnUnknownUsage, Price, Settings as SettingsValues};
+use proto::config::v1::{
+    LongContext, OnUnknownPrice, OnUnknownUsage, Price, Rates, Settings as SettingsValues,
+    TierPrice, TimeOfDayPrice,
+};
 use tonic::Code;
 
 #[tokio::test]
@@ -88,6 +92,141 @@ async fn the_price_book_and_the_settings() {
         settings.update_settings(wrong).await,
         Code::InvalidArgument,
         "values.on_unknown_usage: ",
+    );
+}
+
+#[tokio::test]
+async fn a_price_with_all_its_parts_comes_back_as_it_went() {
+    let database = Database::create().await;
+    let replica = replica(&database, true).await;
+    replica.create_provider("acme").await;
+    let rates = Rates {
+        input_pusd: Some(5),
+        output_pusd: Some(6),
+        cache_write_1h_pusd: Some(7),
+        ..Rates::default()
+    };
+    let price = Price {
+        provider: "acme".into(),
+        upstream_model: "upstream-1".into(),
+        input_pusd: Some(1),
+        output_pusd: Some(2),
+        output_audio_pusd: Some(3),
+        long_context: Some(LongContext {
+            above_input_tokens: 9,
+            rates: Some(rates),
+        }),
+        tiers: vec![TierPrice {
+            tier: "flex".into(),
+            factor_permille: 500,
+            ..TierPrice::default()
+        }],
+        times_of_day: vec![TimeOfDayPrice {
+            from_minute: 60,
+            to_minute: 240,
+            weekdays: vec![1],
+            rates: Some(rates),
+            ..TimeOfDayPrice::default()
+        }],
+        ..Price::default()
+    };
+    let update = |price: &Price| UpdatePriceBookRequest {
+        price_book: Some(PriceBook {
+            prices: vec![price.clone()],
+            ..PriceBook::default()
+        }),
+    };
+    let mut books = replica.price_books();
+    let book = books.update_price_book(update(&price)).await.unwrap();
+    assert_eq!(book.into_inner().prices, std::slice::from_ref(&price));
+    let mut wrong = price;
+    wrong.tiers[0].factor_permille = 0;
+    refused(
+        books.update_price_book(update(&wrong)).await,
+        Code::InvalidArgument,
+        "prices[0].tiers[0].rates: ",
+    );
+}
+
+#[tokio::test]
+async fn a_default_price_is_kept_and_wanted_where_it_is_to_be_charged() {
+    let database = Database::create().await;
+    let replica = replica(&database, true).await;
+    let rates = Rates {
+        input_pusd: Some(5),
+        output_pusd: Some(6),
+        ..Rates::default()
+    };
+    let settings = |default_price| UpdateSettingsRequest {
+        settings: Some(Settings {
+            values: Some(SettingsValues {
+                on_unknown_price: OnUnknownPrice::Default.into(),
+                default_price,
+                ..SettingsValues::default()
+            }),
+            ..Settings::default()
+        }),
+    };
+    let mut client = replica.settings();
+    let updated = client.update_settings(settings(Some(rates))).await.unwrap();
+    let values = updated.into_inner().values.unwrap();
+    assert_eq!(values.default_price, Some(rates));
+    refused(
+        client.update_settings(settings(None)).await,
+        Code::InvalidArgument,
+        "values.default_price: ",
+    );
+}
+
+#[tokio::test]
+async fn a_reprice_needs_a_start_and_a_reason_and_has_nothing_to_do_at_first() {
+    let database = Database::create().await;
+    let replica = replica(&database, true).await;
+    let mut usage = replica.usage();
+    let request = RepriceUsageRequest {
+        start_time: Some(Timestamp {
+            seconds: 1_796_083_200,
+            nanos: 0,
+        }),
+        end_time: Some(Timestamp {
+            seconds: 1_796_083_201,
+            nanos: 0,
+        }),
+        reason: "why".into(),
+        request_id: "r-1".into(),
+        ..RepriceUsageRequest::default()
+    };
+    let answer = usage.reprice_usage(request.clone()).await.unwrap();
+    let answer = answer.into_inner();
+    assert_eq!((answer.attempts, answer.repeated_request), (0, false));
+    let again = usage.reprice_usage(request.clone()).await.unwrap();
+    assert!(again.into_inner().repeated_request);
+    let endless = RepriceUsageRequest {
+        start_time: None,
+        ..request.clone()
+    };
+    refused(
+        usage.reprice_usage(endless).await,
+        Code::InvalidArgument,
+        "start_time: ",
+    );
+    let silent = RepriceUsageRequest {
+        reason: String::new(),
+        ..request.clone()
+    };
+    refused(
+        usage.reprice_usage(silent).await,
+        Code::InvalidArgument,
+        "reason: ",
+    );
+    let nameless = RepriceUsageRequest {
+        model: "acme".into(),
+        ..request
+    };
+    refused(
+        usage.reprice_usage(nameless).await,
+        Code::InvalidArgument,
+        "model: ",
     );
 }
 
