@@ -9,9 +9,18 @@
 
 mod answers;
 mod cases;
+mod chaos;
 mod counted;
+mod crash;
 mod keys;
+mod limit_cut;
+mod limits;
 mod outage;
 mod panics;
 mod refusals;
 mod retries;
+mod sdks;
+mod spool;
+mod symbols;
+mod tls;
+mod unconnected;

@@ -1,107 +1,100 @@
-//! A panic in a hook costs one request a 500 or a cut; the same Envoy serves the next one.
+//! A panic in a hook costs at most one request and never the process.
+//!
+//! The module is a build that panics on demand: where a request's header, or the environment, says.
 
-use std::{
-    env, fs,
-    path::PathBuf,
-    time::{Duration, Instant},
+mod exports;
+mod process;
+mod requests;
+
+use std::{env, fs, path::PathBuf, time::Duration};
+
+use serde_json::{Value, json};
+use tests::stack::{Options, Stack};
+use xtask::{
+    http,
+    ports::free_port,
+    process::Ask,
+    stack::{Envoy, EnvoyOptions, Tokens, Variation},
 };
 
-use filter_envoy_abi::REQUEST_FAULTS;
-use serde_json::json;
-use tests::{
-    http::Request,
-    stack::{Options, Stack},
-    wait,
-};
+/// An Envoy that has to wait for its start deadline is ready by then.
+const START: Duration = Duration::from_secs(30);
+/// Time that Envoy has for its first config before it opens its listener without one.
+const START_DEADLINE_MS: u64 = 15_000;
 
-/// No client may be left waiting longer.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Hooks that only trailers, schedulers or slow readers reach.
-const NOT_REACHED: [&str; 8] = [
-    "downstream.request_trailers",
-    "downstream.response_trailers",
-    "downstream.scheduled",
-    "downstream.above_watermark",
-    "downstream.below_watermark",
-    "upstream.request_trailers",
-    "upstream.response_trailers",
-    "upstream.scheduled",
-];
-
-fn fault_module() -> PathBuf {
+pub(crate) fn fault_module() -> PathBuf {
     let folder = env::var_os("TURNPIKE_FAULT_MODULE_DIR");
     folder
         .map(PathBuf::from)
         .expect("TURNPIKE_FAULT_MODULE_DIR is not set: run the tests by `cargo xtask test`")
 }
 
-#[test]
-fn a_panic_in_a_hook_costs_one_request_and_not_the_process() {
-    let stack = Stack::start(&Options {
+/// Everything but an Envoy, for Envoys that can panic.
+fn stack_of_faults() -> Stack {
+    Stack::start(&Options {
+        envoys: 0,
         module_dir: Some(fault_module()),
         ..Options::default()
-    });
-    let key = stack.key("panics");
-    let envoy = stack.envoys.first().expect("an Envoy");
-    let log = stack.state.logs().join("envoy-0.log");
-    let mut seen = Vec::new();
-    for hook in REQUEST_FAULTS {
-        // A local reply needs a provider that breaks off.
-        let script = match *hook {
-            "downstream.local_reply" => json!({"cut_after_chunks": 2, "chunk_delay_ms": 5}),
-            _ => json!({}),
-        };
-        let body = json!({
-            "model": "small", "stream": true,
-            "messages": [{"role": "user", "content": "Hello"}],
-        });
-        let request = Request::chat(&key, &body);
-        let before = panics(&log);
-        let asked = Instant::now();
-        let answer = request
-            .clone()
-            .script(&script)
-            .header("x-turnpike-test-fault", hook)
-            .send(envoy.gateway_port);
-        let outcome = match answer {
-            Ok(answer) if answer.complete => answer.status.to_string(),
-            Ok(answer) => format!("{} and a cut", answer.status),
-            Err(_) => "a cut".to_owned(),
-        };
-        assert!(
-            asked.elapsed() < PATIENCE,
-            "{hook} leaves the client waiting"
-        );
-        if !NOT_REACHED.contains(hook) {
-            wait::until(
-                Duration::from_secs(5),
-                &format!("a panic in {hook}"),
-                || (panics(&log) > before).then_some(()),
-            );
-        }
-        seen.push(format!("{hook}: {outcome}"));
-        let next = request.send(envoy.gateway_port).expect("an answer");
-        assert_eq!(next.status, 200, "after a panic in {hook}: {}", next.text());
-        assert!(next.complete, "after a panic in {hook}");
-    }
-    for served in stack.served() {
-        stack.record(&served.request_id);
-    }
-    let reached = seen.len() - NOT_REACHED.len();
-    assert_eq!(panics(&log), reached, "{seen:#?}");
-    let alive = fs::exists(format!("/proc/{}", envoy.process.pid())).expect("a look at /proc");
-    assert!(alive, "the same process serves");
-    // Shown by `--nocapture`, and when the test fails.
-    drop(std::io::Write::write_all(
-        &mut std::io::stdout(),
-        format!("{seen:#?}\n").as_bytes(),
-    ));
+    })
 }
 
-/// Panics that Envoy's log tells of so far.
-fn panics(log: &std::path::Path) -> usize {
-    fs::read_to_string(log)
-        .map(|text| text.lines().filter(|line| line.contains("panic")).count())
-        .unwrap_or_default()
+fn chat_body(model: &str) -> Value {
+    json!({
+        "model": model, "stream": true,
+        "messages": [{"role": "user", "content": "Hello"}],
+    })
+}
+
+/// An Envoy that goes with its test.
+struct Running(Envoy);
+
+impl Running {
+    /// Starts one and does not wait.
+    fn spawn(stack: &Stack, name: &str, start_deadline_ms: u64, variation: &Variation<'_>) -> Self {
+        let options = EnvoyOptions {
+            name: name.to_owned(),
+            gateway_port: free_port().expect("a port"),
+            admin_port: free_port().expect("a port"),
+            control_plane: stack.control_plane.access.url(),
+            tokens: Tokens::open(&stack.state).expect("tokens"),
+            concurrency: 1,
+            start_deadline_ms,
+            log_level: "info".to_owned(),
+        };
+        let envoy = Envoy::spawn(&stack.programs, &stack.state, &options, variation);
+        Self(envoy.expect("Envoy starts"))
+    }
+
+    /// Waits until it serves.
+    fn wait_ready(&mut self) {
+        let (admin, gateway) = (self.0.admin_port, self.0.gateway_port);
+        let serves = || http::is_ok(admin, "/ready") && http::is_ok(gateway, "/healthz");
+        let ready = self.0.process.wait_ready(START, serves);
+        ready.unwrap_or_else(|error| panic!("{error:#}"));
+    }
+
+    /// Panics that its log tells of so far, by hook.
+    fn panics(&self) -> Vec<String> {
+        let log = fs::read_to_string(self.0.process.log()).unwrap_or_default();
+        let named = |line: &str| {
+            let (_, rest) = line.split_once("panic in ")?;
+            Some(rest.split(' ').next()?.to_owned())
+        };
+        log.lines().filter_map(named).collect()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.process.stop(Ask::Kill, Duration::from_secs(5));
+    }
+}
+
+/// Written past the test runner, which would keep it to itself when the test passes.
+fn show(title: &str, lines: &[String]) {
+    let text = format!("{title}\n  {}\n", lines.join("\n  "));
+    drop(std::io::Write::write_all(
+        &mut std::io::stdout(),
+        text.as_bytes(),
+    ));
 }

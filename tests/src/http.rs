@@ -18,6 +18,8 @@ pub struct Request {
     path: String,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
+    trailers: Vec<(String, String)>,
+    receive_buffer_bytes: Option<u32>,
 }
 
 /// An answer, as it came.
@@ -27,6 +29,8 @@ pub struct Answer {
     pub headers: Vec<(String, String)>,
     /// Without chunked framing.
     pub body: Vec<u8>,
+    /// What came after the last chunk.
+    pub trailers: Vec<(String, String)>,
     /// False when the connection ended before the body did.
     pub complete: bool,
 }
@@ -47,6 +51,8 @@ impl Request {
             path: path.to_owned(),
             headers: Vec::new(),
             body: Vec::new(),
+            trailers: Vec::new(),
+            receive_buffer_bytes: None,
         }
     }
 
@@ -80,6 +86,20 @@ impl Request {
         self
     }
 
+    /// Sends the body in one chunk, and this after it.
+    #[must_use]
+    pub fn trailer(mut self, name: &str, value: &str) -> Self {
+        self.trailers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Lets the kernel take in no more of the answer than this before somebody reads it.
+    #[must_use]
+    pub fn receive_buffer(mut self, bytes: u32) -> Self {
+        self.receive_buffer_bytes = Some(bytes);
+        self
+    }
+
     /// Asks the test provider to play this script (the header passes through the gateway).
     #[must_use]
     pub fn script(self, script: &Value) -> Self {
@@ -94,14 +114,38 @@ impl Request {
         for (name, value) in &self.headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
-        head.push_str(&format!("content-length: {}\r\n\r\n", self.body.len()));
-        [head.into_bytes(), self.body.clone()].concat()
+        let length = self.body.len();
+        if self.trailers.is_empty() {
+            head.push_str(&format!("content-length: {length}\r\n\r\n"));
+            return [head.into_bytes(), self.body.clone()].concat();
+        }
+        head.push_str(&format!("transfer-encoding: chunked\r\n\r\n{length:x}\r\n"));
+        let mut tail = "\r\n0\r\n".to_owned();
+        for (name, value) in &self.trailers {
+            tail.push_str(&format!("{name}: {value}\r\n"));
+        }
+        tail.push_str("\r\n");
+        [head.into_bytes(), self.body.clone(), tail.into_bytes()].concat()
+    }
+
+    fn connect(&self, port: u16) -> Result<TcpStream> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let Some(bytes) = self.receive_buffer_bytes else {
+            return Ok(TcpStream::connect_timeout(&address, TIMEOUT)?);
+        };
+        // Before the connection is made, or the window is already open.
+        crate::ledger::runtime()?.block_on(async {
+            let socket = tokio::net::TcpSocket::new_v4()?;
+            socket.set_recv_buffer_size(bytes)?;
+            let socket = socket.connect(address).await?.into_std()?;
+            socket.set_nonblocking(false)?;
+            anyhow::Ok(socket)
+        })
     }
 
     /// Sends it on a connection of its own and does not wait for the answer.
     pub fn open(&self, port: u16) -> Result<Open> {
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let mut socket = TcpStream::connect_timeout(&address, TIMEOUT).context("connecting")?;
+        let mut socket = self.connect(port).context("connecting")?;
         socket.set_read_timeout(Some(TIMEOUT))?;
         socket.set_nodelay(true)?;
         socket.write_all(&self.bytes(port)).context("sending")?;
@@ -182,14 +226,11 @@ impl Answer {
         if (100..200).contains(&status) {
             return Self::parse(rest, ended);
         }
-        let headers: Vec<(String, String)> = lines
-            .filter_map(|line| line.split_once(": "))
-            .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
-            .collect();
         let mut answer = Self {
             status,
-            headers,
+            headers: fields(lines),
             body: Vec::new(),
+            trailers: Vec::new(),
             complete: false,
         };
         if answer.header("transfer-encoding") == Some("chunked") {
@@ -221,12 +262,22 @@ impl Answer {
                 return false;
             };
             if size == 0 {
-                return rest.len() >= start + 2;
+                return self.take_trailers(rest.get(line_end..).unwrap_or_default());
             }
             self.body.extend_from_slice(chunk);
             rest = rest.get(start + size + 2..).unwrap_or_default();
         }
         false
+    }
+
+    /// True when the empty line after them was there; `rest` begins with the last chunk's line end.
+    fn take_trailers(&mut self, rest: &[u8]) -> bool {
+        let Some(end) = find(rest, b"\r\n\r\n") else {
+            return false;
+        };
+        let text = String::from_utf8_lossy(rest.get(..end).unwrap_or_default());
+        self.trailers = fields(text.split("\r\n"));
+        true
     }
 
     /// The first value of a header; `name` in lower case.
@@ -264,6 +315,13 @@ impl Answer {
             .map(|data| serde_json::from_str(data).unwrap_or_else(|e| panic!("{e} in {data:?}")))
             .collect()
     }
+}
+
+fn fields<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<(String, String)> {
+    lines
+        .filter_map(|line| line.split_once(": "))
+        .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
+        .collect()
 }
 
 fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {

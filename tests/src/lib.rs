@@ -9,8 +9,17 @@
     reason = "a test says what is wrong by a panic"
 )]
 
+pub mod admin;
+pub mod balancer;
 pub mod http;
 pub mod ledger;
+pub mod metrics;
 pub mod stack;
 pub mod truth;
 pub mod wait;
+
+/// Writes a line for whoever watches the tests (`--nocapture`).
+pub fn say(line: &str) {
+    use std::io::Write as _;
+    drop(writeln!(std::io::stderr(), "{line}"));
+}

@@ -42,18 +42,48 @@ fn shown(command: &Command) -> String {
     words.join(" ")
 }
 
+/// How much time building may take for how quick the program is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Profile {
+    Dev,
+    Release,
+}
+
+impl Profile {
+    fn build(self, packages: &[&str]) -> Result<PathBuf> {
+        let mut command = cargo(["build", "--quiet", "--bins"]);
+        for package in packages {
+            command.args(["-p", package]);
+        }
+        if self == Self::Release {
+            command.arg("--release");
+        }
+        run(&mut command)?;
+        let dir = match self {
+            Self::Dev => "debug",
+            Self::Release => "release",
+        };
+        Ok(target().join(dir))
+    }
+}
+
 /// Builds control plane, CLI and provider; returns the folder they are in.
 pub fn programs() -> Result<PathBuf> {
-    let packages = [
-        "-p",
+    programs_as(Profile::Dev)
+}
+
+/// As [`programs`], in a profile of choice.
+pub fn programs_as(profile: Profile) -> Result<PathBuf> {
+    profile.build(&[
         "control-plane-server",
-        "-p",
         "control-plane-cli",
-        "-p",
         "tests-provider",
-    ];
-    run(cargo(["build", "--quiet", "--bins"]).args(packages))?;
-    Ok(target().join("debug"))
+    ])
+}
+
+/// Builds the load that benches send; returns its path.
+pub fn load(profile: Profile) -> Result<PathBuf> {
+    Ok(profile.build(&["bench"])?.join("turnpike-load"))
 }
 
 /// Builds `libturnpike.so` as it is shipped; returns the folder it is in.
@@ -66,6 +96,18 @@ pub fn module() -> Result<PathBuf> {
         "filter-module",
     ]))?;
     Ok(target().join("release"))
+}
+
+/// Builds the program whose instructions are counted, with optimizations; returns its path.
+pub fn one_request() -> Result<PathBuf> {
+    let package = ["-p", "filter-core", "--example", "one_request"];
+    run(cargo(["build", "--quiet", "--release"]).args(package))?;
+    Ok(target().join("release/examples/one_request"))
+}
+
+/// Runs the micro benches of the core.
+pub fn micro_benches() -> Result<()> {
+    run(&mut cargo(["bench", "--quiet", "-p", "bench"]))
 }
 
 /// Builds the module with faults that a test can set off; returns the folder it was copied to,

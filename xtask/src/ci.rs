@@ -10,14 +10,17 @@ use anyhow::{Context as _, Result, ensure};
 use clap::Args;
 
 use crate::{
-    build::{self, cargo, run},
+    bench,
+    build::{self, Profile, cargo, run},
     codegen,
+    debian::VALGRIND,
     interrupt::Interrupt,
     layout::{StateDir, root, target},
     pins::Pin,
-    postgres::{Options, Server},
-    process::{Ask, Process},
-    stack::Started,
+    postgres::Server,
+    process::Ask,
+    sdks,
+    stack::{Programs, Started},
     steps::{Steps, say},
 };
 
@@ -48,37 +51,70 @@ fn all(args: &TestArgs, steps: &mut Steps, interrupt: &Interrupt) -> Result<u64>
             deny.fetch()?.join("cargo-deny"),
         ))
     })?;
+    steps.run("Find or install valgrind", || VALGRIND.ensure())?;
+    let (python_sdk, node_sdk) = steps.run("Install OpenAI's SDKs", || {
+        Ok((sdks::python()?, sdks::node()?))
+    })?;
     let state = StateDir::open(&target().join("test-state"))?;
     let _lock = state.lock()?;
     let mut started = Started::default();
-    let server = steps.run("Start a throw-away Postgres", || {
-        throw_away_postgres(&state)
-    })?;
+    let server = steps.run("Start a throw-away Postgres", || Server::throw_away(&state))?;
     let database_url = server.url.clone();
     started.push(server.process, Ask::Int);
 
     if args.filter.is_none() {
         checks(steps, &deny, interrupt)?;
     }
-    let bin_dir = steps.run("Build control plane, CLI and provider", build::programs)?;
-    let module_dir = steps.run("Build libturnpike.so (release)", build::module)?;
-    let fault_dir = steps.run(
-        "Build libturnpike.so (fault injection)",
-        build::fault_module,
-    )?;
+    let built = Built::new(steps)?;
     interrupt.check()?;
-    steps.run("Tests", || {
+    let programs = Programs::new(&built.bin_dir, &built.module_dir, &envoy)?;
+    let passed = steps.run("Tests", || {
         let mut tests = cargo(["test", "--workspace", "--no-fail-fast"]);
-        tests.env("TURNPIKE_TEST_DATABASE_URL", database_url);
+        tests.env("TURNPIKE_TEST_DATABASE_URL", &database_url);
         tests.env("TURNPIKE_ENVOY", envoy);
-        tests.env("TURNPIKE_BIN_DIR", bin_dir);
-        tests.env("TURNPIKE_MODULE_DIR", module_dir);
-        tests.env("TURNPIKE_FAULT_MODULE_DIR", fault_dir);
+        tests.env("TURNPIKE_BIN_DIR", built.bin_dir);
+        tests.env("TURNPIKE_MODULE_DIR", built.module_dir);
+        tests.env("TURNPIKE_FAULT_MODULE_DIR", built.fault_dir);
+        tests.env("TURNPIKE_ONE_REQUEST", built.one_request);
+        tests.env("TURNPIKE_SDK_PYTHON_DIR", python_sdk);
+        tests.env("TURNPIKE_SDK_NODE_DIR", node_sdk);
         if let Some(filter) = &args.filter {
             tests.args(["--", filter]);
         }
         run_tests(&mut tests)
-    })
+    })?;
+    if args.filter.is_none() {
+        steps.run("Bench, with a few requests", || {
+            let load = build::load(Profile::Dev)?;
+            bench::smoke(&programs, load, &database_url, interrupt)
+        })?;
+    }
+    Ok(passed)
+}
+
+/// What tests run.
+struct Built {
+    bin_dir: PathBuf,
+    module_dir: PathBuf,
+    fault_dir: PathBuf,
+    one_request: PathBuf,
+}
+
+impl Built {
+    fn new(steps: &mut Steps) -> Result<Self> {
+        Ok(Self {
+            bin_dir: steps.run("Build control plane, CLI and provider", build::programs)?,
+            module_dir: steps.run("Build libturnpike.so (release)", build::module)?,
+            fault_dir: steps.run(
+                "Build libturnpike.so (fault injection)",
+                build::fault_module,
+            )?,
+            one_request: steps.run(
+                "Build the core's counted program (release)",
+                build::one_request,
+            )?,
+        })
+    }
 }
 
 fn checks(steps: &mut Steps, deny: &PathBuf, interrupt: &Interrupt) -> Result<()> {
@@ -107,21 +143,6 @@ fn checks(steps: &mut Steps, deny: &PathBuf, interrupt: &Interrupt) -> Result<()
         run(&mut cargo(args))
     })?;
     interrupt.check()
-}
-
-/// A server on new data; what an earlier run left, which was killed, is stopped first.
-fn throw_away_postgres(state: &StateDir) -> Result<Server> {
-    for name in Process::names(&state.run()) {
-        if let Some(mut left) = Process::recorded(&state.run(), &name) {
-            left.stop(Ask::Int, std::time::Duration::from_secs(10));
-        }
-    }
-    Server::start_empty(&Options {
-        dir: state.path().join("postgres"),
-        logs: state.logs(),
-        run_dir: state.run(),
-        durable: false,
-    })
 }
 
 /// What the lines `test result: …` of one run add up to.

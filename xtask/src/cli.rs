@@ -4,6 +4,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use crate::{
+    bench::{self, BenchArgs},
     ci::{self, TestArgs},
     codegen, sqlx_prepare,
     up::{self, StateArgs, UpArgs},
@@ -27,6 +28,8 @@ enum Task {
     Status(StateArgs),
     /// Run everything that CI runs
     Test(TestArgs),
+    /// Measure what the module costs against a bare Envoy, and the core by itself
+    Bench(BenchArgs),
     /// Generate the Rust code of the protos
     Codegen {
         /// Change nothing; fail when the committed code is out of date
@@ -45,6 +48,7 @@ impl Cli {
             Task::Down(args) => up::down(&args),
             Task::Status(args) => up::status(&args),
             Task::Test(args) => ci::test(&args),
+            Task::Bench(args) => bench::bench(&args),
             Task::Codegen { check: true } => codegen::check(),
             Task::Codegen { check: false } => codegen::run(),
             Task::SqlxPrepare => sqlx_prepare::prepare(),

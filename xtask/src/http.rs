@@ -48,13 +48,45 @@ pub fn request(
         .nth(1)
         .and_then(|s| s.parse().ok())
         .context("no status")?;
-    Ok(Answer {
-        status,
-        body: body.to_owned(),
-    })
+    let chunked = head
+        .lines()
+        .any(|line| line.eq_ignore_ascii_case("transfer-encoding: chunked"));
+    let body = if chunked {
+        without_chunks(body).context("a body with broken chunks")?
+    } else {
+        body.to_owned()
+    };
+    Ok(Answer { status, body })
+}
+
+/// The body that was sent in chunks. None: it was cut.
+fn without_chunks(mut rest: &str) -> Option<String> {
+    let mut body = String::new();
+    loop {
+        let (size, after) = rest.split_once("\r\n")?;
+        let size = usize::from_str_radix(size, 16).ok()?;
+        if size == 0 {
+            return Some(body);
+        }
+        body.push_str(after.get(..size)?);
+        rest = after.get(size..)?.strip_prefix("\r\n")?;
+    }
 }
 
 /// Whether `GET path` on a local port answers 200.
 pub fn is_ok(port: u16, path: &str) -> bool {
     get(port, path).is_ok_and(|answer| answer.status == 200)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_are_put_together_and_a_cut_is_seen() {
+        let whole = "4\r\nabcd\r\nb\r\n, and \r\n so\r\n0\r\n\r\n";
+        assert_eq!(without_chunks(whole).as_deref(), Some("abcd, and \r\n so"));
+        assert_eq!(without_chunks("4\r\nab"), None);
+        assert_eq!(without_chunks("4\r\nabcd\r\n"), None);
+    }
 }

@@ -8,10 +8,13 @@
 //! commands.
 #![forbid(unsafe_code)]
 
+pub mod bench;
 pub mod build;
 pub mod ci;
 pub mod cli;
 pub mod codegen;
+pub mod debian;
+pub mod foreign;
 pub mod hash;
 pub mod http;
 pub mod interrupt;
@@ -21,6 +24,7 @@ pub mod ports;
 pub mod postgres;
 pub mod process;
 pub mod render;
+pub mod sdks;
 pub mod seed;
 pub mod sqlx_prepare;
 pub mod stack;

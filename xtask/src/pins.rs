@@ -11,6 +11,7 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::{
+    foreign::output,
     hash::sha256_file,
     layout::{open_to_others, reachable_stand_in, root},
 };
@@ -184,24 +185,8 @@ fn python() -> Command {
 }
 
 fn run(command: &mut Command, what: &str) -> Result<()> {
-    let output = match command.output() {
-        Ok(output) => output,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            bail!("{what}: python3 was not found; install Python 3.9 or newer with pip")
-        }
-        Err(error) => return Err(error).context(what.to_owned()),
-    };
-    let errors = String::from_utf8_lossy(&output.stderr);
-    if errors.contains("No module named pip") {
-        bail!("{what}: python3 has no pip; install it (Debian: apt-get install python3-pip)");
-    }
-    ensure!(
-        output.status.success(),
-        "{what} failed ({}):\n{}",
-        output.status,
-        errors.trim()
-    );
-    Ok(())
+    let remedy = "install Python 3.9 or newer with pip (Debian: apt-get install python3-pip)";
+    output(command, what, remedy).map(drop)
 }
 
 #[cfg(test)]

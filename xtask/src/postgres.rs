@@ -13,7 +13,7 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::{
-    layout::{open_to_others, reachable_stand_in},
+    layout::{StateDir, open_to_others, reachable_stand_in},
     pins::Pin,
     process::{Ask, Process, Spec},
 };
@@ -112,6 +112,22 @@ impl Server {
             fs::remove_dir_all(&dir).with_context(|| format!("removing {}", dir.display()))?;
         }
         Self::start(options)
+    }
+
+    /// A server in a state folder, on new data that a crash of the machine may lose. What an earlier
+    /// run left there, which was killed, is stopped first.
+    pub fn throw_away(state: &StateDir) -> Result<Self> {
+        for name in Process::names(&state.run()) {
+            if let Some(mut left) = Process::recorded(&state.run(), &name) {
+                left.stop(Ask::Int, Duration::from_secs(10));
+            }
+        }
+        Self::start_empty(&Options {
+            dir: state.path().join("postgres"),
+            logs: state.logs(),
+            run_dir: state.run(),
+            durable: false,
+        })
     }
 
     /// Stops it; open transactions are rolled back.

@@ -6,7 +6,7 @@ use std::{
     fs::{self, File, OpenOptions},
     os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
     thread::sleep,
     time::{Duration, Instant},
 };
@@ -148,6 +148,11 @@ impl Process {
             return matches!(child.try_wait(), Ok(None));
         }
         start_ticks(self.record.pid) == Some(self.record.start_ticks)
+    }
+
+    /// How it ended. None: it still runs, or an earlier run of us started it.
+    pub fn exit_status(&mut self) -> Option<ExitStatus> {
+        self.child.as_mut()?.try_wait().ok().flatten()
     }
 
     /// Sends a signal. False: the process is gone.

@@ -43,6 +43,14 @@ pub fn write(dir: &Path, placement: &Placement) -> Result<PathBuf> {
     Ok(path)
 }
 
+/// Changes a written bootstrap.
+pub fn edit(path: &Path, change: &dyn Fn(&mut Value)) -> Result<()> {
+    let mut config: Value = serde_norway::from_str(&fs::read_to_string(path)?)?;
+    change(&mut config);
+    fs::write(path, serde_norway::to_string(&config)?)?;
+    Ok(())
+}
+
 /// The template as YAML with `placement` put in. Fails when a place is missing in the template.
 pub fn render(template: &str, placement: &Placement) -> Result<String> {
     let mut config: Value = serde_norway::from_str(template)?;

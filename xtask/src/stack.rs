@@ -83,7 +83,7 @@ pub struct ControlPlaneOptions {
     pub database_url: String,
     pub grpc_port: u16,
     pub http_port: u16,
-    /// More variables, for example a provider's secret.
+    /// More variables, for example a provider's secret, or its certificate.
     pub env: Vec<(String, OsString)>,
 }
 
@@ -100,6 +100,8 @@ pub struct ControlPlane {
 pub struct Access {
     pub grpc_port: u16,
     pub tokens: Tokens,
+    /// The authority of its certificate, where it serves TLS.
+    pub ca_file: Option<PathBuf>,
 }
 
 /// What opens a control plane, as files in the state folder.
@@ -207,25 +209,27 @@ impl ControlPlane {
             access: Access {
                 grpc_port: options.grpc_port,
                 tokens,
+                ca_file: None,
             },
         })
     }
 }
 
 impl Access {
-    /// `http://127.0.0.1:<port>`, for nodes and the admin API.
+    /// `http://127.0.0.1:<port>`, for nodes and the admin API; `https:` where it serves TLS.
     pub fn url(&self) -> String {
-        format!("http://127.0.0.1:{}", self.grpc_port)
+        let scheme = self.ca_file.as_ref().map_or("http", |_| "https");
+        format!("{scheme}://127.0.0.1:{}", self.grpc_port)
     }
 
     /// The `turnpike` command, opened for this control plane.
     pub fn cli(&self, programs: &Programs) -> Result<Command> {
         let mut cli = Command::new(&programs.cli);
-        cli.env(
-            "TURNPIKE_ADMIN_ADDR",
-            format!("127.0.0.1:{}", self.grpc_port),
-        );
+        cli.env("TURNPIKE_ADMIN_ADDR", self.url());
         cli.env("TURNPIKE_ADMIN_TOKEN", self.tokens.admin_token()?);
+        if let Some(ca_file) = &self.ca_file {
+            cli.env("TURNPIKE_ADMIN_CA_FILE", ca_file);
+        }
         Ok(cli)
     }
 }
@@ -282,6 +286,23 @@ pub struct EnvoyOptions {
     pub log_level: String,
 }
 
+/// What a test changes in one Envoy.
+#[derive(Default)]
+pub struct Variation<'a> {
+    /// More environment variables.
+    pub env: Vec<(String, OsString)>,
+    /// Takes a last hand to the bootstrap.
+    pub bootstrap: Option<&'a dyn Fn(&mut serde_json::Value)>,
+}
+
+impl std::fmt::Debug for Variation<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Variation")
+            .field("env", &self.env)
+            .finish_non_exhaustive()
+    }
+}
+
 /// A running Envoy with the module in it.
 #[derive(Debug)]
 pub struct Envoy {
@@ -296,7 +317,7 @@ pub struct Envoy {
 impl Envoy {
     /// Starts one on the state that its name left behind, and waits until it serves.
     pub fn start(programs: &Programs, state: &StateDir, options: &EnvoyOptions) -> Result<Self> {
-        let mut envoy = Self::spawn(programs, state, options)?;
+        let mut envoy = Self::spawn(programs, state, options, &Variation::default())?;
         let (admin, gateway) = (options.admin_port, options.gateway_port);
         let serves = || http::is_ok(admin, "/ready") && http::is_ok(gateway, "/healthz");
         let limit = Duration::from_millis(options.start_deadline_ms) + Duration::from_secs(30);
@@ -307,8 +328,13 @@ impl Envoy {
         Ok(envoy)
     }
 
-    /// Starts one and does not wait.
-    pub fn spawn(programs: &Programs, state: &StateDir, options: &EnvoyOptions) -> Result<Self> {
+    /// Starts one with changes and does not wait.
+    pub fn spawn(
+        programs: &Programs,
+        state: &StateDir,
+        options: &EnvoyOptions,
+        variation: &Variation<'_>,
+    ) -> Result<Self> {
         let dir = state.envoy(&options.name);
         let local = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let state_dir = dir.join("state");
@@ -327,6 +353,9 @@ impl Envoy {
                 start_deadline_ms: options.start_deadline_ms,
             },
         )?;
+        if let Some(edit) = variation.bootstrap {
+            render::edit(&bootstrap, edit)?;
+        }
         let mut args: Vec<OsString> = vec!["-c".into(), bootstrap.into()];
         let concurrency = options.concurrency.to_string();
         // Access logs reach their file after 200 ms, not after 10 s.
@@ -341,11 +370,13 @@ impl Envoy {
         ];
         args.extend(rest.iter().map(OsString::from));
         let search_path = programs.module_dir.clone().into_os_string();
+        let mut env = vec![("ENVOY_DYNAMIC_MODULES_SEARCH_PATH".to_owned(), search_path)];
+        env.extend(variation.env.iter().cloned());
         let process = Process::start(&Spec {
             name: options.name.clone(),
             program: programs.envoy.clone(),
             args,
-            env: vec![("ENVOY_DYNAMIC_MODULES_SEARCH_PATH".to_owned(), search_path)],
+            env,
             user: None,
             log: state.logs().join(format!("{}.log", options.name)),
             run_dir: state.run(),

@@ -100,7 +100,7 @@ impl Answer {
                 .get_or_insert_with(|| format!("call_{number}_{index}"));
         }
         let text = match &script.text {
-            Some(text) => Some(text.clone()),
+            Some(text) => Some(text.repeat(script.text_times)),
             None if tool_calls.is_empty() => Some(demo_text(ask, number)),
             None => None,
         };

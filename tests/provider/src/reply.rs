@@ -196,7 +196,7 @@ pub fn stream(events: &[Event], script: &Script, headers: &Headers) -> Delivery 
         delivery.steps.push(Step::Mark(mark));
     }
     if chunked && script.cut_after_chunks.is_none() {
-        end_chunks(&mut delivery, script.framing == Framing::Coalesced);
+        end_chunks(&mut delivery, script);
     }
     delivery
 }
@@ -209,16 +209,20 @@ fn stream_ending(script: &Script) -> Ending {
     }
 }
 
-/// Adds the last, empty chunk: to the last write when everything is to come in one.
-fn end_chunks(delivery: &mut Delivery, in_last_write: bool) {
-    const LAST: &[u8] = b"0\r\n\r\n";
+/// Adds the last, empty chunk and the trailers: to the last write when everything is to come in one.
+fn end_chunks(delivery: &mut Delivery, script: &Script) {
+    let mut last = "0\r\n".to_owned();
+    for (name, value) in &script.trailers {
+        last.extend([name, ": ", value, "\r\n"]);
+    }
+    last.push_str("\r\n");
     let last_write = delivery.steps.iter_mut().rev().find_map(|step| match step {
         Step::Write(bytes) => Some(bytes),
         Step::Pause(_) | Step::Mark(_) => None,
     });
     match last_write {
-        Some(bytes) if in_last_write => bytes.extend(LAST),
-        _ => delivery.steps.push(Step::Write(LAST.to_vec())),
+        Some(bytes) if script.framing == Framing::Coalesced => bytes.extend(last.bytes()),
+        _ => delivery.steps.push(Step::Write(last.into_bytes())),
     }
 }
 

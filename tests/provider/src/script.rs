@@ -35,6 +35,8 @@ pub struct Script {
     pub chunk_delay_ms: u64,
     /// Text of the answer.
     pub text: Option<String>,
+    /// Times that `text` is said.
+    pub text_times: usize,
     /// Parts that the text is cut into when streamed. Default 6.
     pub chunks: Option<usize>,
     /// Reasoning text, sent before the answer as `reasoning_content`.
@@ -51,6 +53,8 @@ pub struct Script {
     pub framing: Framing,
     /// How the body's end is marked.
     pub transfer: Transfer,
+    /// Trailers of a stream in HTTP chunks.
+    pub trailers: BTreeMap<String, String>,
     /// Event lines end in CRLF.
     pub crlf: bool,
     /// A comment line before each event, as keep-alives are.
@@ -87,6 +91,7 @@ impl Default for Script {
             first_event_delay_ms: 0,
             chunk_delay_ms: 0,
             text: None,
+            text_times: 1,
             chunks: None,
             reasoning_content: None,
             tool_calls: Vec::new(),
@@ -95,6 +100,7 @@ impl Default for Script {
             tokens: None,
             framing: Framing::default(),
             transfer: Transfer::default(),
+            trailers: BTreeMap::new(),
             crlf: false,
             comments: false,
             no_done: false,

@@ -85,6 +85,15 @@ fn a_coalesced_stream_is_one_write_after_the_head() {
 }
 
 #[test]
+fn trailers_follow_the_last_chunk_whatever_the_framing() {
+    for framing in ["event-per-write", "bytes:3", "coalesced"] {
+        let script = script(json!({"framing": framing, "trailers": {"a": "1", "b": "2"}}));
+        let (text, _) = flatten(&stream(&three_events(), &script, &Headers::new()));
+        assert!(text.ends_with("\r\n0\r\na: 1\r\nb: 2\r\n\r\n"), "{framing}");
+    }
+}
+
+#[test]
 fn a_cut_stream_ends_without_its_last_chunk_and_claims_no_more_than_it_sent() {
     let cut = json!({"cut_after_chunks": 1, "cut_mid_line": true, "cut": "rst"});
     let delivery = stream(&three_events(), &script(cut), &Vec::new());
