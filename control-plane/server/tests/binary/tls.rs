@@ -137,8 +137,10 @@ async fn new_files_are_served_without_a_restart_and_wrong_ones_are_not() {
         connect(&process, &first, None).await.unwrap();
     }
     write_pair(&process.line.directory, &renewed);
-    let served = tokio::time::timeout(Duration::from_secs(10), async {
-        while connect(&process, &second, None).await.is_err() {}
+    let served = tokio::time::timeout(Duration::from_secs(30), async {
+        while connect(&process, &second, None).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
     });
     served.await.expect("the new certificate is served");
     assert!(connect(&process, &first, None).await.is_err());
