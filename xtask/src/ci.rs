@@ -30,7 +30,15 @@ pub struct TestArgs {
     /// Run only tests whose names contain this, and no checks
     #[arg(long)]
     pub filter: Option<String>,
+    /// Also simulate 100,000 seeds, which takes an hour or two
+    #[arg(long)]
+    pub long: bool,
 }
+
+/// The simulator's crate: built for release, since a debug build takes ten times as long.
+const SIMULATOR: &str = "tests-sim";
+/// Seeds of the simulator that `--long` runs.
+const LONG_SEEDS: u64 = 100_000;
 
 /// Runs all checks and all tests; says where the time went.
 pub fn test(args: &TestArgs) -> Result<()> {
@@ -70,6 +78,7 @@ fn all(args: &TestArgs, steps: &mut Steps, interrupt: &Interrupt) -> Result<u64>
     let programs = Programs::new(&built.bin_dir, &built.module_dir, &envoy)?;
     let passed = steps.run("Tests", || {
         let mut tests = cargo(["test", "--workspace", "--no-fail-fast"]);
+        tests.args(["--exclude", SIMULATOR]);
         tests.env("TURNPIKE_TEST_DATABASE_URL", &database_url);
         tests.env("TURNPIKE_ENVOY", envoy);
         tests.env("TURNPIKE_BIN_DIR", built.bin_dir);
@@ -83,13 +92,26 @@ fn all(args: &TestArgs, steps: &mut Steps, interrupt: &Interrupt) -> Result<u64>
         }
         run_tests(&mut tests)
     })?;
-    if args.filter.is_none() {
+    let simulated = if args.filter.is_none() {
         steps.run("Bench, with a few requests", || {
             let load = build::load(Profile::Dev)?;
             bench::smoke(&programs, load, &database_url, interrupt)
         })?;
+        steps.run("Simulator (release)", || simulate(args.long))?
+    } else {
+        0
+    };
+    Ok(passed + simulated)
+}
+
+/// Simulates limits and ledger, with a few seeds or with many.
+fn simulate(is_long: bool) -> Result<u64> {
+    let args = ["test", "--release", "-p", SIMULATOR, "--", "--nocapture"];
+    let mut tests = cargo(args);
+    if is_long {
+        tests.env("TURNPIKE_SIM_SEEDS", LONG_SEEDS.to_string());
     }
-    Ok(passed)
+    run_tests(&mut tests)
 }
 
 /// What tests run.

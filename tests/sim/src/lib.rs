@@ -25,6 +25,7 @@ pub mod database;
 pub mod disk;
 pub mod event;
 pub mod mutant;
+pub mod outage;
 pub mod process;
 pub mod random;
 pub mod replica;

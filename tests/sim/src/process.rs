@@ -17,6 +17,7 @@ use proto::metering::v1::{ShardEnd, UsageRecord};
 use crate::clock::Clock;
 use crate::disk::SimDisk;
 use crate::mutant::Mutant;
+use crate::outage::Outages;
 use crate::request::{Exchange, Waiter};
 
 /// Workers of a process.
@@ -52,6 +53,7 @@ pub struct Process {
     pub leases: BTreeMap<LeaseName, Seen>,
     /// There may be records to send.
     pub has_news: bool,
+    pub outages: Outages,
     pub bell: Bell,
     pub woken: Arc<Mutex<Vec<u64>>>,
     pub ending: Ending,
@@ -173,6 +175,7 @@ impl Process {
             waiters: BTreeMap::new(),
             leases: BTreeMap::new(),
             has_news: true,
+            outages: Outages::default(),
             bell,
             woken: Arc::default(),
             ending: Ending::Running,

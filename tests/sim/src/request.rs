@@ -16,6 +16,7 @@ use proto::metering::v1::{Attempt, Charge, End, UsageRecord, Verdict};
 
 use crate::database::id_of;
 use crate::mutant::Mutant;
+use crate::outage::Outage;
 use crate::process::{Process, Table};
 use crate::scenario::{Enforcement, Limit, Unit};
 
@@ -43,8 +44,10 @@ pub struct Exchange {
     reservation: Reservation,
     slot: Option<Slot<Table>>,
     pub used: u64,
+    /// When a limit let it through without credit.
+    pub outages: Vec<Outage>,
     pub frames_done: usize,
-    admitted_at_us: i64,
+    pub admitted_at_us: i64,
 }
 
 /// A request that waits for credit.
@@ -144,6 +147,7 @@ impl Exchange {
             reservation,
             slot: None,
             used: 0,
+            outages: Vec::new(),
             frames_done: 0,
             admitted_at_us: now.wall_us,
         };

@@ -30,6 +30,8 @@ pub struct Truth {
 #[derive(Debug)]
 pub struct Fact {
     pub boot: [u8; 16],
+    /// Of admission, as its record has it.
+    pub admitted_at_us: i64,
     /// As reserved at admission; as charged once it is settled.
     pub parts: Vec<Part>,
     /// Tokens that the provider billed.

@@ -279,6 +279,7 @@ impl World {
             place.reachable_since_us = self.now_us;
         }
         if let Some(process) = &mut place.process {
+            process.outages.hear(&message);
             process.keeper.on_down(message, now.mono_us);
             process.see_all();
         }

@@ -2,9 +2,10 @@
 
 use filter_core::credit::{Cause, Refusal, Shortage};
 
-use super::{Checked, MS, S, World};
+use super::{Checked, MS, S, Violation, World, violated};
 use crate::event::{Event, Turn};
 use crate::mutant::Mutant;
+use crate::outage::Outage;
 use crate::process::{Ending, LeaseName, Process, Seen, WORKERS};
 use crate::request::{Dies, Exchange, Flow, Plan, Waiter};
 use crate::scenario::Unit;
@@ -67,8 +68,11 @@ impl World {
         let Some(process) = &mut self.nodes[node].process else {
             return Ok(());
         };
-        let asked = Exchange::admit(&plan, limits, process, now, is_over);
         let needs = plan.needs(limits, process);
+        if self.mutant == Some(Mutant::RenewsAllowance) {
+            needs.iter().for_each(|need| need.account.end_outage());
+        }
+        let asked = Exchange::admit(&plan, limits, process, now, is_over);
         for need in &needs {
             process.see(&need.account);
         }
@@ -246,6 +250,7 @@ impl World {
             number,
             Fact {
                 boot: boot.expect("a process"),
+                admitted_at_us: exchange.admitted_at_us,
                 parts: parts.clone(),
                 used: 0,
                 end: FactEnd::Open,
@@ -267,6 +272,14 @@ impl World {
         let Some(process) = &mut self.nodes[node].process else {
             return Ok(());
         };
+        let unbacked = parts.iter().filter(|part| part.epoch == 0);
+        for part in unbacked {
+            let limit = &self.scenario.limits[part.limit].account;
+            let allowance = limit.on_unavailable_allowance.unwrap_or(0);
+            exchange
+                .outages
+                .push(let_through(process, part, allowance)?);
+        }
         exchange.send(process);
         let (pause_us, _) = exchange.plan.frames[0];
         process.exchanges.insert(number, exchange);
@@ -350,6 +363,7 @@ impl World {
         let Some(process) = &mut self.nodes[node].process else {
             return;
         };
+        let outages = exchange.outages.clone();
         let (charges, is_lost) = exchange.settle(limits, process, dies, self.mutant);
         for charged in &charges {
             let name = LeaseName {
@@ -361,6 +375,12 @@ impl World {
             if let Some(seen) = process.leases.get_mut(&name) {
                 seen.settled += charged.settled;
             }
+        }
+        let unbacked = charges.iter().filter(|charged| charged.epoch == 0);
+        for (charged, outage) in unbacked.zip(outages) {
+            let back = charged.reserved.saturating_sub(charged.settled);
+            let (limit, subject) = (&charged.limit, &charged.subject);
+            process.outages.take(limit, subject, outage, 0, back);
         }
         if self.mutant == Some(Mutant::RefillsNewEpoch) {
             refill(process, &charges);
@@ -382,6 +402,18 @@ impl World {
         self.poll_soon(node);
         self.after(node);
     }
+}
+
+/// 3: what an outage lets through is within its allowance. The outage.
+fn let_through(process: &mut Process, part: &Part, allowance: u64) -> Result<Outage, Violation> {
+    let (limit, subject) = (&part.bucket.limit, &part.bucket.subject);
+    let outages = &mut process.outages;
+    let outage = outages.present(limit, subject);
+    let used = outages.take(limit, subject, outage, part.reserved, 0);
+    if used > allowance {
+        violated(3, format!("{used} of {allowance} let through: {part:?}"))?;
+    }
+    Ok(outage)
 }
 
 /// What was not used of an epoch that is over goes to the present one as well.

@@ -1,6 +1,6 @@
 //! Charges move counters in the transaction of their records, and once.
 
-use control_plane_core::limit::{DenyKind, Holding, Refusal};
+use control_plane_core::limit::{BucketKey, DenyKind, Holding, Refusal};
 use control_plane_core::resource::{LimitUnit, LimitWindow};
 use control_plane_store::{BucketFilter, Closing, Error, ShardEnd};
 
@@ -172,7 +172,7 @@ async fn a_grant_that_an_older_database_has_forgotten_is_declared_again() {
     assert!(outcome.older_database);
     assert_eq!(outcome.refused, [(boot(1), Refusal::Unknown)]);
     let holding = Holding {
-        bucket: control_plane_core::limit::BucketKey {
+        bucket: BucketKey {
             limit: key.limit,
             subject: key.subject,
             window_start_s: key.window_start_s,
@@ -275,6 +275,35 @@ async fn what_a_lost_node_took_with_it_is_written_down() {
     store.close(boot(1), 1, &[], &[]).await.unwrap();
     assert_eq!(store.unaccounted(&first_page(10)).await.unwrap().items, []);
     assert_eq!(sums(&database).await, (25, 0, 0));
+    database.drop().await;
+}
+
+#[tokio::test]
+async fn what_a_process_used_and_no_record_says_is_written_down_when_it_closes() {
+    let database = budget(100, 2).await;
+    ask(&database.store, 1, 1, want("daily", 60, 60)).await;
+    let store = &database.store;
+    let recorded = charge(&database, "daily", 1, 20).await;
+    let holding = Holding {
+        bucket: BucketKey {
+            limit: "daily".into(),
+            subject: recorded.subject.clone(),
+            window_start_s: recorded.window_start_s,
+        },
+        granted_total: 60,
+        returned_total: 25,
+    };
+    let delivery = batch(1, 1, vec![recorded]);
+    store.apply_usage(vec![delivery]).await.unwrap();
+    for _ in 0..2 {
+        // It used 35; a full disk took the records of 15.
+        let holdings = [holding.clone()];
+        let closing = store.close(boot(1), 1, &holdings, &[]).await.unwrap();
+        assert_eq!(closing, Closing::Done);
+        assert_eq!(sums(&database).await, (20, 0, 15));
+        let noted = store.unaccounted(&first_page(10)).await.unwrap().items;
+        assert_eq!(noted[0].amount, 15);
+    }
     database.drop().await;
 }
 
