@@ -7,7 +7,8 @@ use std::{hint::black_box, time::Duration};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use filter_core::key;
-use filter_llm::openai::chat::Request;
+use filter_llm::api::Api;
+use filter_llm::request::{PathFacts, Request};
 
 #[path = "../../filter/core/examples/one_request/script.rs"]
 mod script;
@@ -32,7 +33,12 @@ fn bodies(criterion: &mut Criterion) {
         let body = body(bytes);
         group.throughput(Throughput::Bytes(body.len() as u64));
         group.bench_function(name, |bencher| {
-            bencher.iter(|| black_box(Request::parse(body.as_bytes()).is_ok()));
+            bencher.iter(|| {
+                black_box(
+                    Request::parse(Api::ChatCompletions, PathFacts::default(), body.as_bytes())
+                        .is_ok(),
+                )
+            });
         });
     }
     group.finish();

@@ -7,9 +7,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use filter_llm::openai::chat::RequestFault;
-use filter_llm::openai::error::ErrorBody;
+use filter_llm::api::Api;
+use filter_llm::error::ErrorBody;
 use filter_llm::provider_error::ProviderError;
+use filter_llm::request::RequestFault;
 
 use crate::exchange::Reply;
 use crate::limits::Unbounded;
@@ -244,12 +245,12 @@ impl Refusal {
 
     /// The body of the answer, in the client API's own shape.
     pub(crate) fn body(&self) -> Vec<u8> {
-        self.with_error_body(|body| body.to_json())
+        self.with_error_body(|body| body.to_body(Api::ChatCompletions))
     }
 
     /// The error as an event of an open stream.
     pub(crate) fn event(&self) -> Vec<u8> {
-        self.with_error_body(|body| body.to_event())
+        self.with_error_body(|body| body.to_event(Api::ChatCompletions))
     }
 
     /// The headers that say whether, and when, to try again.
@@ -301,10 +302,12 @@ impl Refusal {
             _ => {}
         }
         print(&ErrorBody {
+            status: terms.status,
             message: &message,
             kind,
             param,
             code,
+            request_id: "",
         })
     }
 }

@@ -10,7 +10,7 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use filter_llm::openai::chat::EditPoints;
+use filter_llm::request::EditPoints;
 
 use crate::admit::{Admission, Grip, Obstacle};
 use crate::attempt::Attempt;

@@ -13,8 +13,9 @@
 //! | 3xx | 502 of ours: a redirect is not followed with a credential |
 //! | other 4xx and 5xx | the provider's words, masked, in OpenAI's shape |
 
+use filter_llm::api::Api;
 use filter_llm::mask::mask;
-use filter_llm::openai::meter::{PlainMeter, StreamMeter, UsageMembers};
+use filter_llm::meter::{PlainMeter, StreamMeter, UsageMembers};
 use filter_llm::provider_error::ProviderError;
 use filter_llm::reading::Reading;
 
@@ -392,7 +393,7 @@ fn successful_body(head: &AnswerHead, expected: Expected) -> Body {
         return Body::Opaque { bytes: 0 };
     }
     match head.kind {
-        BodyKind::Json => Body::Plain(PlainMeter::new()),
+        BodyKind::Json => Body::Plain(PlainMeter::new(Api::ChatCompletions)),
         BodyKind::Other => Body::Opaque { bytes: 0 },
         BodyKind::EventStream => {
             let members = if expected.strips_usage {
@@ -401,7 +402,7 @@ fn successful_body(head: &AnswerHead, expected: Expected) -> Body {
                 UsageMembers::Keep
             };
             let max_event_bytes = usize::try_from(expected.max_event_bytes).unwrap_or(usize::MAX);
-            let meter = StreamMeter::new(members, max_event_bytes);
+            let meter = StreamMeter::new(Api::ChatCompletions, members, max_event_bytes);
             if !expected.stream {
                 return Body::Stream {
                     meter,

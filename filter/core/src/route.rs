@@ -1,7 +1,7 @@
 //! From a model's name to a plan: the targets that may answer, in the order they are tried.
 
 use filter_llm::estimate;
-use filter_llm::openai::chat::Needs;
+use filter_llm::request::Needs;
 use proto::config::v1::{Capability, Effort};
 
 use crate::authenticate::Caller;

@@ -12,13 +12,19 @@
 
 #![forbid(unsafe_code)]
 
+pub mod api;
+pub mod conversation;
+pub mod error;
 pub mod estimate;
 pub mod event_stream;
 pub mod json;
 pub mod mask;
+pub mod meter;
 pub mod openai;
 pub mod price;
 pub mod provider_error;
 pub mod reading;
+pub mod request;
 pub mod splice;
+pub mod translate;
 pub mod usage;

@@ -44,8 +44,9 @@ fn allocations_of(work: impl FnOnce()) -> u64 {
 #[cfg(test)]
 mod allocations {
     use super::allocations_of;
-    use filter_llm::openai::chat::Request;
-    use filter_llm::openai::meter::{PlainMeter, StreamMeter, UsageMembers};
+    use filter_llm::api::Api;
+    use filter_llm::meter::{PlainMeter, StreamMeter, UsageMembers};
+    use filter_llm::request::{PathFacts, Request};
 
     const EVENTS: &[u8] = b": keep-alive\n\n\
         data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\
@@ -67,7 +68,7 @@ mod allocations {
 
     #[test]
     fn an_event_that_passes_costs_no_allocation_after_warm_up() {
-        let mut meter = StreamMeter::new(UsageMembers::Keep, 1 << 20);
+        let mut meter = StreamMeter::new(Api::ChatCompletions, UsageMembers::Keep, 1 << 20);
         meter.observe(EVENTS);
         let whole = allocations_of(|| (0..1_000).for_each(|_| meter.observe(EVENTS)));
         assert_eq!(whole, 0, "events that lie within a chunk");
@@ -82,7 +83,7 @@ mod allocations {
 
     #[test]
     fn stripping_costs_no_allocation_but_the_output_buffers() {
-        let mut meter = StreamMeter::new(UsageMembers::Strip, 1 << 20);
+        let mut meter = StreamMeter::new(Api::ChatCompletions, UsageMembers::Strip, 1 << 20);
         let mut out = Vec::with_capacity(EVENTS.len() * 2);
         meter.transform(EVENTS, &mut out);
         let stripped = allocations_of(|| {
@@ -97,7 +98,7 @@ mod allocations {
 
     #[test]
     fn a_plain_answer_of_any_size_costs_only_its_warm_up() {
-        let mut meter = PlainMeter::new();
+        let mut meter = PlainMeter::new(Api::ChatCompletions);
         meter.observe(br#"{"choices":[{"message":{"content":""#);
         let frame = [b'x'; 16 * 1024];
         let frames = allocations_of(|| (0..1_000).for_each(|_| meter.observe(&frame)));
@@ -118,7 +119,9 @@ mod allocations {
                 message.repeat(messages)
             );
             let parsing = allocations_of(|| {
-                let request = Request::parse(body.as_bytes()).expect("a request");
+                let request =
+                    Request::parse(Api::ChatCompletions, PathFacts::default(), body.as_bytes())
+                        .expect("a request");
                 assert_eq!(request.action_id(), Some("a"));
             });
             assert!(

@@ -7,9 +7,10 @@ mod cases;
 
 #[cfg(test)]
 mod golden {
-    use filter_llm::openai::chat::Request;
-    use filter_llm::openai::meter::{StreamMeter, UsageMembers};
+    use filter_llm::api::Api;
+    use filter_llm::meter::{StreamMeter, UsageMembers};
     use filter_llm::reading::Reading;
+    use filter_llm::request::{PathFacts, Request};
     use filter_llm::splice::Splices;
     use serde_json::Value;
 
@@ -18,7 +19,7 @@ mod golden {
     const MAX_EVENT_BYTES: usize = 16 << 20;
 
     fn meter(usage_members: UsageMembers, chunks: &[&[u8]]) -> (Vec<u8>, Reading) {
-        let mut meter = StreamMeter::new(usage_members, MAX_EVENT_BYTES);
+        let mut meter = StreamMeter::new(Api::ChatCompletions, usage_members, MAX_EVENT_BYTES);
         let mut out = Vec::new();
         for chunk in chunks {
             meter.transform(chunk, &mut out);
@@ -143,7 +144,8 @@ mod golden {
         let mut explicit: Value = serde_json::from_slice(&case.body).unwrap();
         explicit["stream_options"] = serde_json::json!({"include_usage": false});
         for body in [case.body.clone(), explicit.to_string().into_bytes()] {
-            let request = Request::parse(&body).unwrap();
+            let request =
+                Request::parse(Api::ChatCompletions, PathFacts::default(), &body).unwrap();
             let splices: Splices = request.edits.include_usage().into_iter().collect();
             let sent: Value = serde_json::from_slice(&splices.apply(&body)).unwrap();
             let wanted = &case.expect["upstream_seen"][0]["body_has"]["stream_options"];

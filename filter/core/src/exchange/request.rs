@@ -1,6 +1,7 @@
 //! ① The request: begin, hold, and decide.
 
-use filter_llm::openai::chat::Request;
+use filter_llm::api::Api;
+use filter_llm::request::{PathFacts, Request};
 
 use super::admission::Refused;
 use super::guard::Guard;
@@ -72,7 +73,7 @@ fn asked(request: &Request<'_>) -> Asked {
         body_bytes: request.body_bytes,
         text_bytes: request.text_bytes,
         choices: request.choices,
-        max_output: request.max_output_tokens(),
+        max_output: request.max_output_tokens,
         has_tools: needs.tools,
         has_media: needs.image_input || needs.audio_input || needs.file_input,
     }
@@ -147,7 +148,8 @@ impl Exchange {
     pub(super) fn decide(&mut self, body: &[u8], clock: &dyn Clock) -> Result<Step, Box<Refused>> {
         self.hold(body.len() as u64)?;
         let caller = self.caller.ok_or(Refusal::MissingApiKey)?;
-        let request = Request::parse(body).map_err(Refusal::InvalidRequest)?;
+        let request = Request::parse(Api::ChatCompletions, PathFacts::default(), body)
+            .map_err(Refusal::InvalidRequest)?;
         for (name, value) in &request.metadata {
             self.attributes.push(name, value);
         }

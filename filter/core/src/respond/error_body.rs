@@ -2,8 +2,11 @@
 
 use std::borrow::Cow;
 
+use filter_llm::api::Api;
+use filter_llm::error::ErrorBody;
 use filter_llm::mask::mask;
-use filter_llm::openai::error::{self, ErrorBody};
+use filter_llm::openai::error;
+
 use serde::Deserialize;
 
 use crate::text;
@@ -54,6 +57,8 @@ impl ErrorAnswer {
             message => Cow::Borrowed(message),
         };
         let body = ErrorBody {
+            status: self.status,
+            request_id: "",
             message: text::or(
                 &message,
                 "The provider answered with an error and said no more.",
@@ -62,7 +67,7 @@ impl ErrorAnswer {
             param: None,
             code: Some(provider.code.as_str()).filter(|code| !code.is_empty()),
         };
-        out.extend_from_slice(&body.to_json());
+        out.extend_from_slice(&body.to_body(Api::ChatCompletions));
     }
 }
 

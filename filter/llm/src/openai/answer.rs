@@ -3,10 +3,12 @@
 
 use std::ops::Range;
 
-use super::error::ErrorParts;
+use super::error::{self, ErrorParts};
 use super::name::Name;
 use super::reported::{NUMBER_BYTES, Reported};
-use crate::json::{Leaf, Reader, Scanner};
+use crate::json::{Leaf, Reader};
+use crate::meter::{ReadAnswer, Stripped};
+use crate::provider_error::ProviderError;
 use crate::reading::{Finish, Reading};
 
 const FINISH_BYTES: usize = 32;
@@ -14,7 +16,7 @@ const SERVICE_TIER_BYTES: usize = 64;
 
 /// What has been read of an answer, and of the document at hand.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Answer {
+pub(crate) struct Answer {
     pub(super) reading: Reading,
     pub(super) document: Document,
     finish_is_of_first_choice: bool,
@@ -45,11 +47,6 @@ struct Choice {
 }
 
 impl Answer {
-    /// Makes ready for the next document.
-    pub(super) fn begin_document(&mut self) {
-        self.document = Document::default();
-    }
-
     fn choice_leaf(&mut self, path: &[Name], leaf: Leaf<'_>) {
         match (path, leaf) {
             ([Name::Index], Leaf::Number(index)) => self.document.choice.is_later = index != b"0",
@@ -118,6 +115,46 @@ impl Answer {
         self.document.has_error = true;
         let error = std::mem::take(&mut self.document.error);
         self.reading.error.get_or_insert_with(|| error.into_error());
+    }
+}
+
+impl ReadAnswer for Answer {
+    fn begin_document(&mut self) {
+        self.document = Document::default();
+    }
+
+    fn reading(&self) -> &Reading {
+        &self.reading
+    }
+
+    fn reading_mut(&mut self) -> &mut Reading {
+        &mut self.reading
+    }
+
+    fn is_end_marker(data: &[u8]) -> bool {
+        data == b"[DONE]"
+    }
+
+    fn parse_error(document: &[u8]) -> Option<ProviderError> {
+        error::parse(document)
+    }
+
+    /// Usage that a provider puts elsewhere than into the outermost `usage` is there whether it is
+    /// asked for or not, and stays.
+    fn stripped(&self) -> Stripped {
+        let document = &self.document;
+        let is_usage_only = document.has_usage && !document.has_choice && !document.has_error;
+        if is_usage_only || document.usage_members.are_all() {
+            Stripped::Nothing
+        } else if document.usage_members.spans().is_empty() {
+            Stripped::Whole
+        } else {
+            Stripped::WithoutUsage
+        }
+    }
+
+    fn usage_spans(&self) -> &[Range<usize>] {
+        self.document.usage_members.spans()
     }
 }
 
@@ -310,14 +347,10 @@ impl UsageMemberSpans {
 #[cfg(test)]
 pub(super) fn read_whole(document: &[u8]) -> Reading {
     let mut answer = Answer::default();
-    let mut scanner = new_scanner();
+    let mut scanner = crate::json::Scanner::new::<Answer>();
     scanner.feed(document, &mut answer);
     assert!(scanner.finish(&mut answer), "a whole document");
     answer.reading
-}
-
-pub(super) fn new_scanner() -> Scanner<Name> {
-    Scanner::new::<Answer>()
 }
 
 #[cfg(test)]

@@ -1,72 +1,16 @@
 //! `POST /v1/chat/completions`: what decides is read, all else stays the bytes it is.
 
-mod convert;
 mod edits;
-mod fault;
 mod prompt;
 
-use std::borrow::Cow;
-
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
-pub use edits::EditPoints;
-pub use fault::RequestFault;
-pub use prompt::Needs;
+use crate::request::{Needs, Request, RequestFault, convert, members, present};
 
-/// A request, read.
-#[derive(Clone, Debug)]
-pub struct Request<'a> {
-    /// Never empty.
-    pub model: Cow<'a, str>,
-    pub stream: bool,
-    /// `stream_options.include_usage` is true: the client wants the usage itself.
-    pub asks_usage: bool,
-    pub max_tokens: Option<u64>,
-    pub max_completion_tokens: Option<u64>,
-    /// `n`, at least 1.
-    pub choices: u64,
-    pub reasoning_effort: Option<Cow<'a, str>>,
-    /// The members of `metadata` that are strings, in their order, no key twice.
-    pub metadata: Vec<(Cow<'a, str>, Cow<'a, str>)>,
-    pub user: Option<Cow<'a, str>>,
-    pub needs: Needs,
-    /// Length of the body in bytes.
-    pub body_bytes: u64,
-    /// Bytes of text in messages and tools, escapes resolved; media and structure not counted.
-    pub text_bytes: u64,
-    /// Where the body is edited; outlives it.
-    pub edits: EditPoints,
-}
-
-impl<'a> Request<'a> {
-    /// Reads a body, which must be one JSON object in UTF-8 with no known member twice.
-    pub fn parse(body: &'a [u8]) -> Result<Self, RequestFault> {
-        let text = std::str::from_utf8(body).map_err(|_| RequestFault::not_utf8())?;
-        // An array would be taken for the members in their order.
-        if !text.trim_ascii_start().starts_with('{') {
-            return Err(RequestFault::not_an_object());
-        }
-        let members: Members<'a> =
-            serde_json::from_str(text).map_err(|error| RequestFault::unreadable(&error))?;
-        members.into_request(body)
-    }
-
-    /// The most tokens that one choice may have, if the client bounds them.
-    pub fn max_output_tokens(&self) -> Option<u64> {
-        self.max_completion_tokens.or(self.max_tokens)
-    }
-
-    /// A member of `metadata`.
-    pub fn metadata_value(&self, key: &str) -> Option<&str> {
-        let member = self.metadata.iter().find(|(name, _)| name == key);
-        member.map(|(_, value)| value.as_ref())
-    }
-
-    /// The label that usage is grouped by: `metadata.action_id`.
-    pub fn action_id(&self) -> Option<&str> {
-        self.metadata_value("action_id")
-    }
+/// Reads a request.
+pub(crate) fn parse(body: &[u8]) -> Result<Request<'_>, RequestFault> {
+    members::<Members<'_>>(body)?.into_request(body)
 }
 
 /// The members that decide. `None`: missing; null is a value.
@@ -101,10 +45,6 @@ struct Members<'a> {
     response_format: Option<&'a RawValue>,
 }
 
-fn present<'de: 'a, 'a, D: Deserializer<'de>>(from: D) -> Result<Option<&'a RawValue>, D::Error> {
-    <&'a RawValue>::deserialize(from).map(Some)
-}
-
 impl<'a> Members<'a> {
     fn into_request(self, body: &'a [u8]) -> Result<Request<'a>, RequestFault> {
         let stream_options = edits::StreamOptions::read(self.stream_options)?;
@@ -130,11 +70,10 @@ impl<'a> Members<'a> {
             model: convert::model(model_member)?,
             stream: convert::boolean(self.stream, "stream")?.unwrap_or(false),
             asks_usage: stream_options.asks_usage(),
-            max_tokens: convert::count(self.max_tokens, "max_tokens")?,
-            max_completion_tokens: convert::count(
-                self.max_completion_tokens,
-                "max_completion_tokens",
-            )?,
+            max_output_tokens: {
+                let max_tokens = convert::count(self.max_tokens, "max_tokens")?;
+                convert::count(self.max_completion_tokens, "max_completion_tokens")?.or(max_tokens)
+            },
             choices: convert::choices(self.n)?,
             reasoning_effort: convert::text(self.reasoning_effort, "reasoning_effort")?,
             metadata: convert::metadata(self.metadata)?,
@@ -142,7 +81,7 @@ impl<'a> Members<'a> {
             needs,
             body_bytes: body.len() as u64,
             text_bytes,
-            edits: EditPoints::new(
+            edits: edits::points(
                 body,
                 model_member,
                 &stream_options,

@@ -48,7 +48,8 @@ impl Closing<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::openai::meter::{StreamMeter, UsageMembers};
+    use crate::api::Api;
+    use crate::meter::{StreamMeter, UsageMembers};
     use crate::reading::Finish;
 
     #[test]
@@ -66,7 +67,7 @@ mod tests {
         };
         let mut out = Vec::new();
         closing.write(&mut out);
-        let mut meter = StreamMeter::new(UsageMembers::Keep, 1 << 16);
+        let mut meter = StreamMeter::new(Api::ChatCompletions, UsageMembers::Keep, 1 << 16);
         meter.observe(&out);
         let reading = meter.reading();
         assert_eq!(reading.finish, Some(Finish::Length));

@@ -1,48 +1,28 @@
 //! Errors of this dialect: ours for the client, and a provider's, read.
 
 use super::name::Name;
+use crate::error::ErrorBody;
 use crate::json::{Leaf, Reader, Scanner, unescape, write_text};
 use crate::provider_error::{MESSAGE_BYTES, PART_BYTES, ProviderError};
 
-/// An error in OpenAI's shape, to be told to a client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ErrorBody<'a> {
-    pub message: &'a str,
-    /// The member `type`.
-    pub kind: &'a str,
-    pub param: Option<&'a str>,
-    pub code: Option<&'a str>,
+/// Appends the body of an error answer.
+pub(crate) fn print(error: &ErrorBody<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(br#"{"error":{"message":"#);
+    write_text(out, error.message);
+    out.extend_from_slice(br#","type":"#);
+    write_text(out, error.kind);
+    out.extend_from_slice(br#","param":"#);
+    write_optional(out, error.param);
+    out.extend_from_slice(br#","code":"#);
+    write_optional(out, error.code);
+    out.extend_from_slice(b"}}");
 }
 
-impl ErrorBody<'_> {
-    /// The body of an error answer.
-    pub fn to_json(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(self.message.len() + 128);
-        self.write(&mut out);
-        out
-    }
-
-    /// The event that tells the error inside a stream, its blank line included. It has to begin at
-    /// an event's boundary.
-    pub fn to_event(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(self.message.len() + 136);
-        out.extend_from_slice(b"data: ");
-        self.write(&mut out);
-        out.extend_from_slice(b"\n\n");
-        out
-    }
-
-    fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(br#"{"error":{"message":"#);
-        write_text(out, self.message);
-        out.extend_from_slice(br#","type":"#);
-        write_text(out, self.kind);
-        out.extend_from_slice(br#","param":"#);
-        write_optional(out, self.param);
-        out.extend_from_slice(br#","code":"#);
-        write_optional(out, self.code);
-        out.extend_from_slice(b"}}");
-    }
+/// Appends the event that tells an error inside a stream.
+pub(crate) fn print_event(error: &ErrorBody<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"data: ");
+    print(error, out);
+    out.extend_from_slice(b"\n\n");
 }
 
 fn write_optional(out: &mut Vec<u8>, text: Option<&str>) {

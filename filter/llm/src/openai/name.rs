@@ -1,7 +1,7 @@
 //! The members of OpenAI's documents that mean something to us.
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Name {
+pub(crate) enum Name {
     Unknown,
     Item,
     Arguments,

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use filter_llm::openai::chat::Request;
+use filter_llm::api::Api;
+use filter_llm::request::{PathFacts, Request};
 use serde_json::Value;
 
 pub(crate) struct Case {
@@ -38,7 +39,7 @@ impl Case {
     }
 
     pub(crate) fn request(&self) -> Request<'_> {
-        Request::parse(&self.body).unwrap()
+        Request::parse(Api::ChatCompletions, PathFacts::default(), &self.body).unwrap()
     }
 
     /// The payload in the pieces that it was recorded to arrive in.

@@ -3,17 +3,7 @@
 use serde_json::value::RawValue;
 
 use crate::json::{Leaf, Reader, Scanner};
-
-/// What a model must be able to do to answer a request.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Needs {
-    pub tools: bool,
-    pub image_input: bool,
-    pub audio_input: bool,
-    pub file_input: bool,
-    /// `response_format` asks for an answer by a JSON schema.
-    pub json_schema: bool,
-}
+use crate::request::Needs;
 
 /// Which member is read.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -4,11 +4,11 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 fn fault(body: &str) -> RequestFault {
-    Request::parse(body.as_bytes()).expect_err(body)
+    parse(body.as_bytes()).expect_err(body)
 }
 
 fn edited(body: &str, upstream: &str) -> String {
-    let request = Request::parse(body.as_bytes()).unwrap();
+    let request = parse(body.as_bytes()).unwrap();
     let splices: Splices = [
         request.edits.rename_model(&request.model, upstream),
         request.edits.include_usage(),
@@ -27,13 +27,10 @@ fn what_decides_is_read() {
         "stream":true,"stream_options":{"include_usage":true},"max_tokens":10,
         "max_completion_tokens":20,"n":2,"reasoning_effort":"high","user":"u-1",
         "metadata":{"action_id":"a\"7","tier":"gold","tags":["x"],"count":3},"temperature":0.2}"#;
-    let request = Request::parse(body.as_bytes()).unwrap();
+    let request = parse(body.as_bytes()).unwrap();
     assert_eq!(request.model, "fast-1");
     assert!(request.stream && request.asks_usage);
-    assert_eq!(
-        (request.max_tokens, request.max_output_tokens()),
-        (Some(10), Some(20))
-    );
+    assert_eq!(request.max_output_tokens, Some(20));
     assert_eq!(request.choices, 2);
     assert_eq!(request.reasoning_effort.as_deref(), Some("high"));
     assert_eq!(request.user.as_deref(), Some("u-1"));
@@ -51,10 +48,10 @@ fn null_is_as_good_as_missing_but_for_the_model() {
     let body = r#"{"model":"m","messages":null,"stream":null,"stream_options":null,
         "max_tokens":null,"n":null,"reasoning_effort":null,"metadata":null,"user":null,
         "tools":null,"response_format":null}"#;
-    let request = Request::parse(body.as_bytes()).unwrap();
-    let bare = Request::parse(br#"{"model":"m"}"#).unwrap();
+    let request = parse(body.as_bytes()).unwrap();
+    let bare = parse(br#"{"model":"m"}"#).unwrap();
     assert!(!request.stream && !request.asks_usage);
-    assert_eq!((request.choices, request.max_output_tokens()), (1, None));
+    assert_eq!((request.choices, request.max_output_tokens), (1, None));
     assert_eq!((request.user, request.metadata), (bare.user, bare.metadata));
     assert_eq!(request.needs, Needs::default());
 }
@@ -119,11 +116,7 @@ fn what_a_prompt_needs_is_found() {
         ),
     ];
     for (body, needs) in table {
-        assert_eq!(
-            Request::parse(body.as_bytes()).unwrap().needs,
-            needs,
-            "{body}"
-        );
+        assert_eq!(parse(body.as_bytes()).unwrap().needs, needs, "{body}");
     }
 }
 
@@ -138,7 +131,7 @@ fn text_is_counted_and_media_is_not() {
         {{"role":"tool","tool_call_id":"c","content":"ok"}}],
         "tools":[{{"type":"function","function":{{"name":"f","description":"does it"}}}}]}}"#
     );
-    let request = Request::parse(body.as_bytes()).unwrap();
+    let request = parse(body.as_bytes()).unwrap();
     assert_eq!(request.text_bytes, 4 + 8 + 2 + (8 + 1 + 7));
 }
 
@@ -204,7 +197,7 @@ fn a_member_named_twice_is_refused_even_behind_escapes() {
     ] {
         assert_eq!(fault(body).code, Some("duplicate_parameter"), "{body}");
     }
-    Request::parse(br#"{"model":"a","unknown":1,"unknown":2}"#).unwrap();
+    parse(br#"{"model":"a","unknown":1,"unknown":2}"#).unwrap();
 }
 
 #[test]
@@ -234,7 +227,7 @@ fn what_is_not_one_json_object_in_utf8_is_refused() {
         let fault = fault(body);
         assert_eq!((fault.param, fault.code), (None, None), "{body}");
     }
-    let fault = Request::parse(b"{\"model\":\"m\xff\"}").unwrap_err();
+    let fault = parse(b"{\"model\":\"m\xff\"}").unwrap_err();
     assert_eq!(fault.message, "the request body is not UTF-8");
 }
 
@@ -243,7 +236,7 @@ fn a_depth_bomb_does_not_overflow_the_stack() {
     let deep = "[".repeat(1_000_000) + &"]".repeat(1_000_000);
     for member in ["messages", "metadata", "tools", "unknown", "stream_options"] {
         let body = format!(r#"{{"model":"m","{member}":{deep}}}"#);
-        let is_read = Request::parse(body.as_bytes()).is_ok();
+        let is_read = parse(body.as_bytes()).is_ok();
         assert_eq!(
             is_read,
             !matches!(member, "metadata" | "stream_options"),
@@ -252,9 +245,9 @@ fn a_depth_bomb_does_not_overflow_the_stack() {
     }
     let deep = r#"{"a":"#.repeat(100_000) + "1" + &"}".repeat(100_000);
     let body = format!(r#"{{"model":"m","metadata":{{"x":{deep}}},"messages":[{deep}]}}"#);
-    Request::parse(body.as_bytes()).unwrap();
-    assert!(Request::parse("[".repeat(1_000_000).as_bytes()).is_err());
-    assert!(Request::parse(r#"{"a":"#.repeat(1_000_000).as_bytes()).is_err());
+    parse(body.as_bytes()).unwrap();
+    assert!(parse("[".repeat(1_000_000).as_bytes()).is_err());
+    assert!(parse(r#"{"a":"#.repeat(1_000_000).as_bytes()).is_err());
 }
 
 #[test]
@@ -297,7 +290,7 @@ fn only_the_model_and_the_usage_option_are_edited() {
 #[test]
 fn a_model_of_the_same_name_is_not_touched() {
     let body = br#"{"model":"\u0061"}"#;
-    let request = Request::parse(body).unwrap();
+    let request = parse(body).unwrap();
     assert_eq!(request.edits.rename_model(&request.model, "a"), None);
     let renamed = edited(
         r#"{"model":"a","stream_options":{"include_usage":true}}"#,
@@ -336,12 +329,12 @@ fn output_is_bounded_in_the_members_that_say_it_or_in_one_that_is_added() {
             r#" {"max_completion_tokens":300,"model":"m"}"#,
         ),
     ] {
-        let request = Request::parse(body.as_bytes()).unwrap();
+        let request = parse(body.as_bytes()).unwrap();
         let splices: Splices = request.edits.limit_output(300).collect();
         let edited = splices.apply(body.as_bytes());
         assert_eq!(std::str::from_utf8(&edited).unwrap(), bounded);
-        let again = Request::parse(&edited).unwrap();
-        assert_eq!(again.max_output_tokens(), Some(300));
+        let again = parse(&edited).unwrap();
+        assert_eq!(again.max_output_tokens, Some(300));
     }
 }
 
@@ -385,7 +378,7 @@ proptest! {
 
     #[test]
     fn any_bytes_can_be_parsed(body in proptest::collection::vec(any::<u8>(), 0..200)) {
-        if let Ok(request) = Request::parse(&body) {
+        if let Ok(request) = parse(&body) {
             prop_assert!(!request.model.is_empty());
         }
     }
@@ -397,7 +390,7 @@ proptest! {
     ) {
         let mut body = br#"{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"x"}]}],"metadata":{"a":"b"},"stream_options":{"include_usage":false}}"#.to_vec();
         body[at] = byte;
-        if let Ok(request) = Request::parse(&body) {
+        if let Ok(request) = parse(&body) {
             let splices: Splices = request.edits.include_usage().into_iter().collect();
             splices.apply(&body);
         }

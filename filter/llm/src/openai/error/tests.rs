@@ -1,4 +1,5 @@
 use super::*;
+use crate::api::Api;
 
 fn error(message: &str, kind: &str, code: &str) -> ProviderError {
     ProviderError {
@@ -11,18 +12,21 @@ fn error(message: &str, kind: &str, code: &str) -> ProviderError {
 #[test]
 fn an_error_is_written_in_openais_shape_with_every_character_escaped() {
     let body = ErrorBody {
+        status: 400,
+        request_id: "",
         message: "no \"model\"\nnamed \u{8336}\u{1}\\",
         kind: "invalid_request_error",
         param: Some("model"),
         code: None,
     };
-    let json: serde_json::Value = serde_json::from_slice(&body.to_json()).unwrap();
+    let json: serde_json::Value =
+        serde_json::from_slice(&body.to_body(Api::ChatCompletions)).unwrap();
     let expected = serde_json::json!({"error": {
         "message": body.message, "type": "invalid_request_error", "param": "model", "code": null,
     }});
     assert_eq!(json, expected);
     assert_eq!(
-        parse(&body.to_json()),
+        parse(&body.to_body(Api::ChatCompletions)),
         Some(error(body.message, body.kind, ""))
     );
 }
@@ -30,12 +34,14 @@ fn an_error_is_written_in_openais_shape_with_every_character_escaped() {
 #[test]
 fn an_error_event_is_one_event() {
     let body = ErrorBody {
+        status: 400,
+        request_id: "",
         message: "gone\r\n\r\ndata: x",
         kind: "server_error",
         param: None,
         code: Some("provider_cut"),
     };
-    let event = body.to_event();
+    let event = body.to_event(Api::ChatCompletions);
     assert_eq!(
         String::from_utf8(event).unwrap(),
         "data: {\"error\":{\"message\":\"gone\\r\\n\\r\\ndata: x\",\"type\":\"server_error\",\

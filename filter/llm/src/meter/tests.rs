@@ -6,7 +6,7 @@ use proptest::prelude::*;
 const NO_CAP: usize = 1 << 20;
 
 fn metered(usage_members: UsageMembers, pieces: &[&[u8]], cap: usize) -> (Vec<u8>, Reading) {
-    let mut meter = StreamMeter::new(usage_members, cap);
+    let mut meter = StreamMeter::new(Api::ChatCompletions, usage_members, cap);
     let mut out = Vec::new();
     for piece in pieces {
         meter.transform(piece, &mut out);
@@ -200,8 +200,8 @@ fn a_stream_without_its_last_blank_line_is_read_to_the_end() {
 
 #[test]
 fn the_meter_knows_whether_the_client_is_at_an_events_boundary() {
-    let mut keeping = StreamMeter::new(UsageMembers::Keep, NO_CAP);
-    let mut stripping = StreamMeter::new(UsageMembers::Strip, NO_CAP);
+    let mut keeping = StreamMeter::new(Api::ChatCompletions, UsageMembers::Keep, NO_CAP);
+    let mut stripping = StreamMeter::new(Api::ChatCompletions, UsageMembers::Strip, NO_CAP);
     let mut out = Vec::new();
     assert!(keeping.at_event_boundary() && stripping.at_event_boundary());
     keeping.observe(b"data: {}\n\ndata: {");
@@ -223,7 +223,7 @@ fn a_plain_answer_is_read_at_every_cut() {
         "service_tier":"default","usage":{"prompt_tokens":21,"completion_tokens":8,
         "prompt_tokens_details":{"cached_tokens":16}}}"#;
     let meter = |pieces: &[&[u8]]| {
-        let mut meter = PlainMeter::new();
+        let mut meter = PlainMeter::new(Api::ChatCompletions);
         for piece in pieces {
             meter.observe(piece);
         }
@@ -245,7 +245,7 @@ fn a_plain_answer_is_read_at_every_cut() {
 
 #[test]
 fn a_plain_answer_of_45_megabytes_keeps_nothing_of_itself() {
-    let mut meter = PlainMeter::new();
+    let mut meter = PlainMeter::new(Api::ChatCompletions);
     meter.observe(br#"{"choices":[{"message":{"audio":{"data":""#);
     let frame = [b'A'; 16 * 1024];
     for _ in 0..45 * 64 {
@@ -262,7 +262,7 @@ fn a_plain_answer_of_45_megabytes_keeps_nothing_of_itself() {
 
 #[test]
 fn a_plain_answer_cut_off_is_not_done_and_leaves_bytes_to_estimate_from() {
-    let mut meter = PlainMeter::default();
+    let mut meter = PlainMeter::new(Api::ChatCompletions);
     meter.observe(br#"{"choices":[{"message":{"content":"hello","refusal":"#);
     meter.finish();
     assert!(!meter.reading().is_done);
@@ -340,7 +340,7 @@ proptest! {
             let (out, _) = metered(UsageMembers::Keep, &pieces, 100);
             prop_assert_eq!(&out, stream);
             metered(UsageMembers::Strip, &pieces, 100);
-            let mut meter = PlainMeter::new();
+            let mut meter = PlainMeter::new(Api::ChatCompletions);
             pieces.iter().for_each(|piece| meter.observe(piece));
             meter.finish();
         }

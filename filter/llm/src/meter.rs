@@ -1,14 +1,21 @@
 //! Meters of a provider's answer: one for streams, one for whole documents. They read the bytes
 //! as they pass and keep none of them, but for an event that is not whole yet.
+//!
+//! What an API's documents mean is read by an [`ReadAnswer`] of its own, such as
+//! `openai::answer::Answer`; what all meters share is here.
 
-use super::answer::{Answer, new_scanner};
-use super::error;
-use super::name::Name;
-use super::strip::{Stripped, stripped, write_without};
-use crate::event_stream::{EventStream, Field, Piece, fields};
-use crate::json::Scanner;
-use crate::provider_error::ProviderError;
+mod document;
+mod strip;
+
+pub(crate) use document::ReadAnswer;
+
+use crate::api::Api;
+use crate::event_stream::{EventStream, Piece};
 use crate::reading::Reading;
+use document::Documents;
+use strip::write_without;
+
+pub(crate) use strip::Stripped;
 
 /// Whether the client sees the usage that the provider reports in a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,7 +30,7 @@ pub enum UsageMembers {
 #[derive(Clone, Debug)]
 pub struct StreamMeter {
     events: EventStream,
-    reader: EventReader,
+    reader: Documents,
     usage_members: UsageMembers,
     /// The event before was left out; what is left of its blank line goes with it.
     left_out: bool,
@@ -34,10 +41,10 @@ pub struct StreamMeter {
 impl StreamMeter {
     /// A meter whose events are read up to `max_event_bytes`; larger ones pass unread and are
     /// counted in [`Reading::oversized_events`].
-    pub fn new(usage_members: UsageMembers, max_event_bytes: usize) -> Self {
+    pub fn new(api: Api, usage_members: UsageMembers, max_event_bytes: usize) -> Self {
         Self {
             events: EventStream::new(max_event_bytes),
-            reader: EventReader::new(),
+            reader: Documents::new(api),
             usage_members,
             left_out: false,
             ended_inside_event: false,
@@ -104,14 +111,14 @@ impl StreamMeter {
 
     /// What has been read so far.
     pub fn reading(&self) -> &Reading {
-        &self.reader.answer.reading
+        self.reader.reading()
     }
 }
 
 fn write_piece(
     piece: Piece<'_>,
     stripped: Stripped,
-    reader: &EventReader,
+    reader: &Documents,
     left_out: &mut bool,
     out: &mut Vec<u8>,
 ) {
@@ -121,7 +128,7 @@ fn write_piece(
             match stripped {
                 Stripped::Whole => out.extend_from_slice(event),
                 Stripped::WithoutUsage => {
-                    let spans = reader.answer.document.usage_members.spans();
+                    let spans = reader.usage_spans();
                     write_without(event, spans, out);
                 }
                 Stripped::Nothing => {}
@@ -136,119 +143,35 @@ fn write_piece(
     }
 }
 
-/// Reads events one after the other.
-#[derive(Clone, Debug)]
-struct EventReader {
-    answer: Answer,
-    scanner: Scanner<Name>,
-}
-
-impl EventReader {
-    fn new() -> Self {
-        Self {
-            answer: Answer::default(),
-            scanner: new_scanner(),
-        }
-    }
-
-    /// Reads a piece and tells what is left of it when usage is stripped.
-    fn read(&mut self, piece: Piece<'_>) -> Stripped {
-        match piece {
-            Piece::Event(event) => self.read_event(event),
-            Piece::LineFeed => Stripped::Whole,
-            Piece::Excess { is_first, .. } => {
-                let oversized = &mut self.answer.reading.oversized_events;
-                *oversized = oversized.saturating_add(u32::from(is_first));
-                Stripped::Whole
-            }
-        }
-    }
-
-    fn read_event(&mut self, event: &[u8]) -> Stripped {
-        self.scanner.reset();
-        self.answer.begin_document();
-        let mut first_data = None;
-        let mut is_error = false;
-        for (field, range) in fields(event) {
-            let value = event.get(range).unwrap_or_default();
-            match field {
-                Field::Data if first_data.is_none() => {
-                    first_data = Some(value);
-                    if value.trim_ascii() == b"[DONE]" {
-                        self.answer.reading.is_done = true;
-                        break;
-                    }
-                    self.scanner.feed(value, &mut self.answer);
-                }
-                Field::Data => {
-                    self.scanner.feed(b"\n", &mut self.answer);
-                    self.scanner.feed(value, &mut self.answer);
-                }
-                Field::Name => is_error = value == b"error",
-                Field::Other => {}
-            }
-        }
-        match first_data {
-            Some(data) => self.end_data(data, is_error),
-            None => Stripped::Whole,
-        }
-    }
-
-    fn end_data(&mut self, data: &[u8], is_error: bool) -> Stripped {
-        self.answer.reading.events += 1;
-        if self.scanner.is_untouched() {
-            return Stripped::Whole;
-        }
-        let is_whole = self.scanner.finish(&mut self.answer);
-        let reading = &mut self.answer.reading;
-        if is_error && reading.error.is_none() {
-            reading.error = error::parse(data).or_else(|| Some(ProviderError::of_text(data)));
-        }
-        if is_whole {
-            stripped(&self.answer.document)
-        } else {
-            reading.unreadable_events = reading.unreadable_events.saturating_add(1);
-            Stripped::Whole
-        }
-    }
-}
-
 /// Reads an answer that is one JSON document, cut anywhere and of any size.
 #[derive(Clone, Debug)]
 pub struct PlainMeter {
-    answer: Answer,
-    scanner: Scanner<Name>,
+    reader: Documents,
 }
 
 impl PlainMeter {
     /// A meter at the start of an answer.
-    pub fn new() -> Self {
+    pub fn new(api: Api) -> Self {
         Self {
-            answer: Answer::default(),
-            scanner: new_scanner(),
+            reader: Documents::new(api),
         }
     }
 
     /// Reads a chunk of the body.
     pub fn observe(&mut self, chunk: &[u8]) {
-        self.scanner.feed(chunk, &mut self.answer);
-        self.answer.reading.is_done = self.scanner.is_complete();
+        let is_done = self.reader.feed(chunk);
+        self.reader.reading_mut().is_done = is_done;
     }
 
     /// Ends the body.
     pub fn finish(&mut self) {
-        self.answer.reading.is_done = self.scanner.finish(&mut self.answer);
+        let is_done = self.reader.finish();
+        self.reader.reading_mut().is_done = is_done;
     }
 
     /// What has been read so far.
     pub fn reading(&self) -> &Reading {
-        &self.answer.reading
-    }
-}
-
-impl Default for PlainMeter {
-    fn default() -> Self {
-        Self::new()
+        self.reader.reading()
     }
 }
 

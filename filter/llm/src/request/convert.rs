@@ -16,11 +16,11 @@ type Member<'a> = Option<&'a RawValue>;
 type Texts<'a> = Vec<(Cow<'a, str>, Cow<'a, str>)>;
 
 /// The member unless it is null, which is as good as missing.
-pub(super) fn set(member: Member<'_>) -> Member<'_> {
+pub(crate) fn set(member: Member<'_>) -> Member<'_> {
     member.filter(|value| value.get() != "null")
 }
 
-pub(super) fn model(member: &RawValue) -> Result<Cow<'_, str>, RequestFault> {
+pub(crate) fn model(member: &RawValue) -> Result<Cow<'_, str>, RequestFault> {
     let name = string(member, "model")?;
     if name.is_empty() {
         return Err(RequestFault::wrong_value(
@@ -31,14 +31,14 @@ pub(super) fn model(member: &RawValue) -> Result<Cow<'_, str>, RequestFault> {
     Ok(name)
 }
 
-pub(super) fn text<'a>(
+pub(crate) fn text<'a>(
     member: Member<'a>,
     param: &'static str,
 ) -> Result<Option<Cow<'a, str>>, RequestFault> {
     set(member).map(|value| string(value, param)).transpose()
 }
 
-pub(super) fn boolean(
+pub(crate) fn boolean(
     member: Member<'_>,
     param: &'static str,
 ) -> Result<Option<bool>, RequestFault> {
@@ -51,7 +51,7 @@ pub(super) fn boolean(
         .transpose()
 }
 
-pub(super) fn count(member: Member<'_>, param: &'static str) -> Result<Option<u64>, RequestFault> {
+pub(crate) fn count(member: Member<'_>, param: &'static str) -> Result<Option<u64>, RequestFault> {
     set(member)
         .map(|value| {
             let digits = value.get();
@@ -69,7 +69,7 @@ pub(super) fn count(member: Member<'_>, param: &'static str) -> Result<Option<u6
         .transpose()
 }
 
-pub(super) fn choices(member: Member<'_>) -> Result<u64, RequestFault> {
+pub(crate) fn choices(member: Member<'_>) -> Result<u64, RequestFault> {
     match count(member, "n")? {
         Some(0) => Err(RequestFault::wrong_value("n", "at least 1")),
         choices => Ok(choices.unwrap_or(1)),
@@ -94,7 +94,7 @@ fn string<'a>(value: &'a RawValue, param: &'static str) -> Result<Cow<'a, str>, 
 
 /// The string members of `metadata`. Others match no attribute, and providers that take them get
 /// them as they are.
-pub(super) fn metadata<'a>(member: Member<'a>) -> Result<Texts<'a>, RequestFault> {
+pub(crate) fn metadata<'a>(member: Member<'a>) -> Result<Texts<'a>, RequestFault> {
     let Some(value) = set(member) else {
         return Ok(Vec::new());
     };

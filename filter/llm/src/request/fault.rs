@@ -22,17 +22,17 @@ impl RequestFault {
         }
     }
 
-    pub(super) fn not_utf8() -> Self {
+    pub(crate) fn not_utf8() -> Self {
         Self::of_body("the request body is not UTF-8", None)
     }
 
-    pub(super) fn not_an_object() -> Self {
+    pub(crate) fn not_an_object() -> Self {
         Self::of_body("the request body is not a JSON object", None)
     }
 
     /// Syntax errors name line and column; the other kind names the member that is there twice,
     /// since every member is taken as it comes.
-    pub(super) fn unreadable(error: &serde_json::Error) -> Self {
+    pub(crate) fn unreadable(error: &serde_json::Error) -> Self {
         if error.is_data() {
             let message = format!("the request body names a member twice: {error}");
             return Self::of_body(&message, Some("duplicate_parameter"));
@@ -43,7 +43,7 @@ impl RequestFault {
         )
     }
 
-    pub(super) fn no_model() -> Self {
+    pub(crate) fn no_model() -> Self {
         Self {
             param: Some("model"),
             message: "the request names no model".to_owned(),
@@ -51,7 +51,7 @@ impl RequestFault {
         }
     }
 
-    pub(super) fn wrong_kind(param: &'static str, wanted: &str, found: &RawValue) -> Self {
+    pub(crate) fn wrong_kind(param: &'static str, wanted: &str, found: &RawValue) -> Self {
         let found = match found.get().as_bytes().first() {
             Some(b'"') => "a string",
             Some(b'{') => "an object",
@@ -67,7 +67,7 @@ impl RequestFault {
         }
     }
 
-    pub(super) fn wrong_value(param: &'static str, wanted: &str) -> Self {
+    pub(crate) fn wrong_value(param: &'static str, wanted: &str) -> Self {
         Self {
             param: Some(param),
             message: format!("`{param}` must be {wanted}"),

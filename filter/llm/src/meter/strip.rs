@@ -2,28 +2,14 @@
 
 use std::ops::Range;
 
-use super::answer::Document;
 use crate::event_stream::{Field, fields};
 
 /// What the client gets of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Stripped {
+pub(crate) enum Stripped {
     Whole,
     WithoutUsage,
     Nothing,
-}
-
-/// Decides by what the event's document holds. Usage that a provider puts elsewhere than into the
-/// outermost `usage` is there whether it is asked for or not, and stays.
-pub(super) fn stripped(document: &Document) -> Stripped {
-    let is_usage_only = document.has_usage && !document.has_choice && !document.has_error;
-    if is_usage_only || document.usage_members.are_all() {
-        Stripped::Nothing
-    } else if document.usage_members.spans().is_empty() {
-        Stripped::Whole
-    } else {
-        Stripped::WithoutUsage
-    }
 }
 
 /// Appends the event without its document's `spans`; every other byte stays, line starts and ends

@@ -1,0 +1,36 @@
+//! An error of the gateway's, as each client API tells it.
+
+use crate::api::Api;
+use crate::openai;
+
+/// An error to be told to a client. Where an API has no place for a member, it is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ErrorBody<'a> {
+    /// HTTP status that goes with it; inside a stream, the one that would have.
+    pub status: u16,
+    pub message: &'a str,
+    /// OpenAI's `type`; the other APIs' kinds follow from the status.
+    pub kind: &'a str,
+    pub param: Option<&'a str>,
+    pub code: Option<&'a str>,
+    pub request_id: &'a str,
+}
+
+impl ErrorBody<'_> {
+    /// The body of an error answer.
+    pub fn to_body(&self, api: Api) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.message.len() + 128);
+        let _ = api;
+        openai::error::print(self, &mut out);
+        out
+    }
+
+    /// The event that tells the error inside a stream, its blank line included. It has to begin at
+    /// an event's boundary.
+    pub fn to_event(&self, api: Api) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.message.len() + 136);
+        let _ = api;
+        openai::error::print_event(self, &mut out);
+        out
+    }
+}

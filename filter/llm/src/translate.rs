@@ -1,0 +1,95 @@
+//! From one API to another: requests, whole answers, and streams event by event, by way of
+//! [`crate::conversation`].
+//!
+//! Each API has up to four halves of its own: it reads requests and prints answers if clients call
+//! it, prints requests and reads answers if providers serve it. Here they are only put together.
+
+use crate::conversation::{Answer, Event};
+use crate::request::RequestFault;
+
+/// What a target wants of a request, beside what its API says.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms<'a> {
+    /// The model's name at the provider.
+    pub upstream_model: &'a str,
+    /// Bounds the output of one choice in place of what the client said.
+    pub max_output_tokens: Option<u64>,
+    /// For APIs that must be told a bound, where neither client nor limits say one.
+    pub default_max_output_tokens: u64,
+    pub quirks: &'a Quirks,
+}
+
+/// In what a provider differs from the first of its dialect. The default is the first itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Quirks {
+    /// Takes `max_tokens` where OpenAI has `max_completion_tokens`.
+    pub max_tokens_member: bool,
+    /// Does not take `stream_options`; its streams tell usage by themselves, or not at all.
+    pub no_stream_options: bool,
+    /// Knows no JSON schema as an answer's form.
+    pub no_json_schema: bool,
+    /// Knows no `reasoning_effort` (OpenAI), no thinking (the others).
+    pub no_reasoning: bool,
+    /// Knows no `parallel_tool_calls`.
+    pub no_parallel_tool_calls: bool,
+    /// Has `any` for the tool choice `required`, as Mistral.
+    pub tool_choice_any: bool,
+    /// Fetches no links: images must be in the request.
+    pub no_links: bool,
+    /// Vertex: the model is in the path and `anthropic_version` in the body; function calls have no
+    /// ids.
+    pub is_vertex: bool,
+    /// Does not serve `/v1/responses`: such requests are translated.
+    pub no_responses: bool,
+    /// Wants its reasoning back in `reasoning_content` with the calls that it led to, as DeepSeek.
+    pub wants_reasoning_back: bool,
+}
+
+/// A request in another API's form.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Printed {
+    pub body: Vec<u8>,
+    /// Members, by path, that the other API can't be told, in the client's own words.
+    pub left_out: Vec<String>,
+}
+
+/// What an answer is printed with, beside itself.
+#[derive(Clone, Copy, Debug)]
+pub struct AnswerTerms<'a> {
+    /// Stands for the provider's id where that has none; the request's own.
+    pub request_id: &'a str,
+    /// As the client named it.
+    pub model: &'a str,
+    /// Unix time.
+    pub created_at_s: u64,
+    /// The client wants to see a stream's usage.
+    pub shows_usage: bool,
+}
+
+/// Prints a request as an API that a provider serves. What can't be told goes to
+/// [`Printed::left_out`], beginning with the request's own; what can't be told at all, such as a
+/// call's result without its call, is a fault.
+pub(crate) type PrintRequest =
+    fn(&crate::conversation::Request<'_>, &Terms<'_>) -> Result<Printed, RequestFault>;
+
+/// Reads a whole answer; `None`: it is none.
+pub(crate) type ReadWhole = for<'a> fn(&'a [u8]) -> Option<Answer<'a>>;
+
+/// Prints a whole answer.
+pub(crate) type PrintWhole = fn(&Answer<'_>, &AnswerTerms<'_>) -> Vec<u8>;
+
+/// Reads the events of a stream: what order is kept is said at [`Event`].
+pub(crate) trait ReadEvents {
+    /// Reads one; `name` is empty where the API names none. What can't be read is passed over.
+    fn read(&mut self, name: &[u8], data: &[u8], hand_on: &mut dyn FnMut(Event<'_>));
+
+    /// The stream has ended. Hands on `End` if that has not been: also for a stream that was cut,
+    /// whose cut is told otherwise.
+    fn finish(&mut self, hand_on: &mut dyn FnMut(Event<'_>));
+}
+
+/// Prints the events of a stream, framing included. Where its API has an end marker it prints that
+/// at `End`. Nothing is printed for an `Error`, which is told by `print_error_event`.
+pub(crate) trait PrintEvents {
+    fn print(&mut self, event: &Event<'_>, out: &mut Vec<u8>);
+}
