@@ -1,11 +1,13 @@
 //! One try at one target, and what it costs.
 
+use filter_llm::api::Api;
 use filter_llm::estimate;
 use filter_llm::reading::Finish;
 use filter_llm::splice::Splices;
 use filter_llm::usage::Usage;
 use proto::metering::v1::{UsageSource, Verdict};
 
+use crate::error::Refusal;
 use crate::host::Now;
 use crate::respond::{Answer, Expected};
 use crate::route::Planned;
@@ -27,6 +29,10 @@ pub(crate) struct Attempt {
     /// No connection was made, so that nothing reached the provider.
     pub(crate) is_unconnected: bool,
     pub(crate) splices: Splices,
+    /// What the client asked and the target can't be told.
+    pub(crate) left_out: Vec<String>,
+    /// Why the target could not be asked at all.
+    pub(crate) fault: Option<Refusal>,
     pub(crate) expected: Expected,
     pub(crate) answer: Answer,
 }
@@ -78,6 +84,11 @@ impl Attempt {
     /// Microseconds from the attempt's start to a moment.
     pub(crate) const fn since_start(&self, mono_us: u64) -> u64 {
         mono_us.saturating_sub(self.started.mono_us)
+    }
+
+    /// The body is another one than the client's.
+    pub(crate) fn changes_body(&self, client: Api) -> bool {
+        self.expected.api != client || !self.splices.is_empty()
     }
 
     /// True from its begin until it is left or answered.

@@ -1,7 +1,7 @@
 //! The config a node decides by: resources as they came, compiled into indexes.
 //!
 //! `resources` is what goes over the wire and onto the disk; `compile` turns it into [`Compiled`],
-//! one submodule per resource: `keys`, `credentials`, `models`, `rules`, `prices`, `limits`, `settings`.
+//! one submodule per resource: `keys`, `credentials`, `providers`, `models`, `rules`, `prices`, `limits`, `settings`.
 
 use std::fmt;
 
@@ -11,6 +11,7 @@ pub(crate) mod keys;
 pub(crate) mod limits;
 pub(crate) mod models;
 pub(crate) mod prices;
+pub(crate) mod providers;
 mod resources;
 pub(crate) mod rules;
 mod settings;
@@ -23,8 +24,9 @@ pub use settings::Settings;
 use credentials::Credentials;
 use keys::Keys;
 use limits::Limits;
-use models::{Model, Provider};
+use models::Model;
 use prices::Prices;
+use providers::Provider;
 use rules::Rules;
 
 /// Why one resource, or a part of it, cannot be used.

@@ -57,6 +57,10 @@ pub(crate) enum Refusal {
     /// An error event came before any content, and can still become a status.
     ProviderErrorEvent(ProviderError),
     ProviderEmptyAnswer,
+    /// A whole answer that could not be put into the client's API.
+    ProviderAnswerUnreadable,
+    /// The provider's API can't be told what the request asks.
+    Untranslatable(RequestFault),
     /// 401, 402 or 403: the gateway's credential is at fault, never the caller's key.
     ProviderCredentialRejected,
     /// 404: the caller's model exists, what the config says of the provider does not.
@@ -82,6 +86,14 @@ pub(crate) enum Refusal {
     Proxy {
         status: u16,
     },
+}
+
+/// To whom a refusal is told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Voice<'a> {
+    /// In whose shape.
+    pub(crate) api: Api,
+    pub(crate) request_id: &'a str,
 }
 
 /// How a refusal reads on the wire.
@@ -139,6 +151,8 @@ impl Refusal {
             }
             Self::ProviderErrorEvent(error) => (status_of_event(error), SERVER, "turnpike_provider_error_event", Never),
             Self::ProviderEmptyAnswer => (502, SERVER, "turnpike_provider_empty_answer", Never),
+            Self::ProviderAnswerUnreadable => (502, SERVER, "turnpike_provider_answer_unreadable", Never),
+            Self::Untranslatable(_) => (400, INVALID_REQUEST, "turnpike_untranslatable", Never),
             Self::ProviderCredentialRejected => (502, SERVER, "turnpike_provider_credential_rejected", Never),
             Self::ProviderModelNotFound => (502, SERVER, "turnpike_provider_model_not_found", Never),
             Self::ProviderRedirected => (502, SERVER, "turnpike_provider_redirected", Never),
@@ -199,6 +213,12 @@ impl Refusal {
             }
             Self::ProviderErrorEvent(_) => "The provider sent an error instead of an answer.",
             Self::ProviderEmptyAnswer => "The provider ended its answer before any content.",
+            Self::ProviderAnswerUnreadable => "The provider's answer could not be read.",
+            Self::Untranslatable(fault) => {
+                return Cow::Owned(format!(
+                    "The model that answers can't be asked this: {fault}."
+                ));
+            }
             Self::ProviderCredentialRejected => {
                 "The provider rejected the gateway's credential. This is not about your API key."
             }
@@ -244,13 +264,13 @@ impl Refusal {
     }
 
     /// The body of the answer, in the client API's own shape.
-    pub(crate) fn body(&self) -> Vec<u8> {
-        self.with_error_body(|body| body.to_body(Api::ChatCompletions))
+    pub(crate) fn body(&self, voice: Voice<'_>) -> Vec<u8> {
+        self.with_error_body(voice, |body| body.to_body(voice.api))
     }
 
     /// The error as an event of an open stream.
-    pub(crate) fn event(&self) -> Vec<u8> {
-        self.with_error_body(|body| body.to_event(Api::ChatCompletions))
+    pub(crate) fn event(&self, voice: Voice<'_>) -> Vec<u8> {
+        self.with_error_body(voice, |body| body.to_event(voice.api))
     }
 
     /// The headers that say whether, and when, to try again.
@@ -262,10 +282,10 @@ impl Refusal {
     }
 
     /// The whole answer. A reply of ours passes no response hook, so the request id is set here.
-    pub(crate) fn reply(&self, request_id: &str) -> Reply {
+    pub(crate) fn reply(&self, voice: Voice<'_>) -> Reply {
         let mut headers = vec![
             ("content-type", Cow::Borrowed("application/json")),
-            ("x-request-id", Cow::Owned(request_id.to_owned())),
+            ("x-request-id", Cow::Owned(voice.request_id.to_owned())),
             self.retry_headers(),
         ];
         match self {
@@ -279,17 +299,19 @@ impl Refusal {
         Reply {
             status,
             headers,
-            body: self.body(),
+            body: self.body(voice),
             details,
         }
     }
 
-    fn with_error_body<T>(&self, print: impl FnOnce(&ErrorBody<'_>) -> T) -> T {
+    fn with_error_body<T>(&self, voice: Voice<'_>, print: impl FnOnce(&ErrorBody<'_>) -> T) -> T {
         let terms = self.terms();
         let message = self.message();
         let (mut kind, mut param, mut code) = (terms.kind, None, Some(self.code()));
         match self {
-            Self::InvalidRequest(fault) => (param, code) = (fault.param, fault.code),
+            Self::InvalidRequest(fault) | Self::Untranslatable(fault) => {
+                (param, code) = (fault.param, fault.code);
+            }
             Self::ModelNotAllowed { .. } | Self::ModelNotFound { .. } => param = Some("model"),
             Self::UnboundedRequest {
                 unbounded: Unbounded::MaxTokens,
@@ -307,7 +329,7 @@ impl Refusal {
             kind,
             param,
             code,
-            request_id: "",
+            request_id: voice.request_id,
         })
     }
 }

@@ -10,13 +10,14 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use filter_llm::api::Api;
 use filter_llm::request::EditPoints;
 
 use crate::admit::{Admission, Grip, Obstacle};
 use crate::attempt::Attempt;
 use crate::authenticate::Caller;
 use crate::config::Compiled;
-use crate::error::Refusal;
+use crate::error::{Refusal, Voice};
 use crate::head::{ClientApi, Strip};
 use crate::host::{Clock, HeaderSink, HeldBodies, HeldBody, NodeState, Now};
 use crate::limits::{Asked, NodeLimits};
@@ -128,8 +129,8 @@ pub struct Reply {
 pub enum AttemptStep {
     /// The body goes as it is.
     Pass,
-    /// The body goes as [`Exchange::splice_body`] returns it.
-    Splice,
+    /// The head waits for the whole body, which goes as [`Exchange::rewrite_body`] returns it.
+    Rewrite,
     /// No target is left: this is the client's answer.
     Reply(Reply),
 }
@@ -142,6 +143,9 @@ pub struct Exchange {
     held: HeldBody,
     limits: &'static NodeLimits,
     api: ClientApi,
+    /// What the path says of the model, and of streaming, until the body is read.
+    path_model: Option<String>,
+    path_stream: bool,
     request_id: String,
     authority: Vec<u8>,
     strip: Strip,
@@ -172,6 +176,7 @@ pub struct Exchange {
 /// What is known once a request is let through.
 struct Admitted {
     admission: Admission,
+    api: Api,
     route: Route,
     /// `model` as the client wrote it.
     model_asked: String,
@@ -232,10 +237,18 @@ impl Exchange {
         }
     }
 
+    /// How errors are told to this client.
+    fn voice(&self) -> Voice<'_> {
+        Voice {
+            api: self.api.voice(),
+            request_id: &self.request_id,
+        }
+    }
+
     /// Makes the client's answer out of a refusal, and remembers it for the record.
     fn refuse(&mut self, refusal: &Refusal) -> Reply {
         self.error_code = Some(refusal.code());
-        refusal.reply(&self.request_id)
+        refusal.reply(self.voice())
     }
 }
 

@@ -46,6 +46,7 @@ pub(crate) fn provider(id: &str, place: CredentialPlace) -> Provider {
         cluster: Vec::new(),
         credential_place: place.into(),
         stream_usage_option: true,
+        ..Provider::default()
     }
 }
 

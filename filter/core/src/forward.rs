@@ -2,8 +2,10 @@
 
 use crate::attempt::Attempt;
 use crate::config::Compiled;
-use crate::config::models::{Provider, Target};
+use crate::config::models::Target;
+use crate::config::providers::Provider;
 use crate::host::HeaderSink;
+use crate::respond::Expected;
 use crate::route::{Planned, Route};
 use crate::text::Decimal;
 
@@ -68,10 +70,9 @@ pub(crate) fn edit_attempt_head(
     config: &Compiled,
     attempt: &Attempt,
     before: Option<&Attempt>,
-    body_len: usize,
     sink: &mut dyn HeaderSink,
 ) {
-    let Some((_, provider)) = target_of(config, attempt.planned) else {
+    let Some((target, provider)) = target_of(config, attempt.planned) else {
         return;
     };
     let header = provider.credential_header();
@@ -83,7 +84,15 @@ pub(crate) fn edit_attempt_head(
     for name in ROUTER_HEADERS {
         sink.remove(name);
     }
-    sink.set(":path", provider.chat_completions_path.as_bytes());
+    let left = before.and_then(|before| target_of(config, before.planned));
+    for (name, _) in left.iter().flat_map(|(_, provider)| &provider.headers) {
+        sink.remove(name);
+    }
+    for (name, value) in &provider.headers {
+        sink.set(name, value.as_bytes());
+    }
+    let Expected { api, stream, .. } = attempt.expected;
+    sink.set(":path", target.paths.path(api, stream).as_bytes());
     sink.set(":authority", provider.authority.as_bytes());
     let credential = attempt
         .planned
@@ -94,11 +103,6 @@ pub(crate) fn edit_attempt_head(
     }
     // What can't be read can't be metered.
     sink.set("accept-encoding", b"identity");
-    let was_spliced = before.is_some_and(|before| !before.splices.is_empty());
-    if was_spliced || !attempt.splices.is_empty() {
-        let len = attempt.splices.len_after(body_len) as u64;
-        sink.set("content-length", Decimal::new(len).as_bytes());
-    }
 }
 
 /// The header in which a planned attempt's credential goes, if it has one.

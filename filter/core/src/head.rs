@@ -2,10 +2,16 @@
 
 use std::borrow::Cow;
 
+use filter_llm::api::Dialect;
+
 use crate::error::Refusal;
 use crate::exchange::Head;
 use crate::host::HeaderSink;
 use crate::text;
+
+mod endpoint;
+
+pub(crate) use endpoint::{ClientApi, Endpoint};
 
 /// Headers in which client libraries send a key, each removed before a provider sees the request.
 const KEY_HEADERS: [&str; 4] = ["authorization", "x-api-key", "api-key", "x-goog-api-key"];
@@ -19,55 +25,6 @@ const ENVOYS_HEADERS: [&str; 4] = [
 const MAX_REQUEST_ID_LEN: usize = 128;
 const MAX_ATTRIBUTES: usize = 16;
 const MAX_ATTRIBUTES_LEN: usize = 1024;
-const MODELS_PATH: &str = "/v1/models";
-const CHAT_COMPLETIONS_PATH: &str = "/v1/chat/completions";
-
-/// The client APIs, each with the name that goes into records and metrics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ClientApi {
-    ChatCompletions,
-    Models,
-    Health,
-    Unknown,
-}
-
-impl ClientApi {
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::ChatCompletions => "openai.chat_completions",
-            Self::Models => "openai.models",
-            Self::Health => "health",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
-/// What the path names. Paths match by their exact bytes: no normalisation, no aliases.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Endpoint<'a> {
-    ChatCompletions,
-    ListModels,
-    RetrieveModel(Cow<'a, str>),
-    Health,
-}
-
-impl Endpoint<'_> {
-    pub(crate) const fn client_api(&self) -> ClientApi {
-        match self {
-            Self::ChatCompletions => ClientApi::ChatCompletions,
-            Self::ListModels | Self::RetrieveModel(_) => ClientApi::Models,
-            Self::Health => ClientApi::Health,
-        }
-    }
-
-    const fn method(&self) -> &'static str {
-        match self {
-            Self::ChatCompletions => "POST",
-            Self::ListModels | Self::RetrieveModel(_) | Self::Health => "GET",
-        }
-    }
-}
-
 /// The fields of a request's head that decide, borrowed from it.
 #[derive(Default)]
 pub(crate) struct RequestHead<'a> {
@@ -82,6 +39,7 @@ pub(crate) struct RequestHead<'a> {
     content_length: Option<&'a [u8]>,
     attributes: Option<&'a [u8]>,
     request_id: Option<&'a [u8]>,
+    has_anthropic_version: bool,
     strip: Strip,
 }
 
@@ -115,6 +73,7 @@ impl<'a> RequestHead<'a> {
             b"x-api-key" => self.add_key_header(1, value),
             b"api-key" => self.add_key_header(2, value),
             b"x-goog-api-key" => self.add_key_header(3, value),
+            b"anthropic-version" => self.has_anthropic_version = true,
             b"content-type" => self.content_type = Some(value),
             b"content-encoding" => self.content_encoding = Some(value),
             b"content-length" => self.content_length = Some(value),
@@ -144,27 +103,19 @@ impl<'a> RequestHead<'a> {
 
     /// What is called.
     pub(crate) fn endpoint(&self) -> Result<Endpoint<'a>, Refusal> {
-        let endpoint = match std::str::from_utf8(self.path) {
-            Ok(CHAT_COMPLETIONS_PATH) => Endpoint::ChatCompletions,
-            Ok(MODELS_PATH) => Endpoint::ListModels,
-            Ok("/healthz") => Endpoint::Health,
-            Ok(path) => match path
-                .strip_prefix(MODELS_PATH)
-                .and_then(|rest| rest.strip_prefix('/'))
-            {
-                Some(id) if !id.is_empty() => Endpoint::RetrieveModel(
-                    text::percent_decode(id.as_bytes()).ok_or(Refusal::UnknownUrl)?,
-                ),
-                _ => return Err(Refusal::UnknownUrl),
-            },
-            Err(_) => return Err(Refusal::UnknownUrl),
-        };
-        if self.method != endpoint.method().as_bytes() {
-            return Err(Refusal::MethodNotAllowed {
-                allow: endpoint.method(),
-            });
+        endpoint::of(self.method, self.path, self.dialect())
+    }
+
+    /// The client's dialect, for what its path does not tell: the shape of errors and of the list
+    /// of models.
+    pub(crate) fn dialect(&self) -> Dialect {
+        if self.path.starts_with(b"/v1beta/") {
+            Dialect::Gemini
+        } else if self.has_anthropic_version {
+            Dialect::Anthropic
+        } else {
+            Dialect::OpenAi
         }
-        Ok(endpoint)
     }
 
     /// The caller's key, wherever its library puts it.
@@ -336,12 +287,11 @@ fn path_without_key(path: &[u8], query: &[u8]) -> Vec<u8> {
     stripped
 }
 
-/// The usual path costs no allocation.
+/// The usual paths cost no allocation.
 fn path_of(path: &[u8]) -> Cow<'static, [u8]> {
-    if path == CHAT_COMPLETIONS_PATH.as_bytes() {
-        Cow::Borrowed(CHAT_COMPLETIONS_PATH.as_bytes())
-    } else {
-        Cow::Owned(path.to_vec())
+    match endpoint::known_path(path) {
+        Some(known) => Cow::Borrowed(known.as_bytes()),
+        None => Cow::Owned(path.to_vec()),
     }
 }
 

@@ -1,6 +1,7 @@
-//! `GET /v1/models` and `GET /v1/models/{id}`: the models that a key may use.
+//! The lists of models, and single ones: what a key may use, in the client's shape.
 
-use filter_llm::openai::models::{self, ModelEntry};
+use filter_llm::api::Dialect;
+use filter_llm::models::{self, ModelEntry};
 
 use crate::authenticate::Caller;
 use crate::config::Compiled;
@@ -9,16 +10,21 @@ use crate::error::Refusal;
 use crate::text;
 
 /// Every model that the caller may use, by name.
-pub(crate) fn list(config: &Compiled, caller: Caller) -> Vec<u8> {
+pub(crate) fn list(config: &Compiled, caller: Caller, dialect: Dialect) -> Vec<u8> {
     let usable = config
         .models
         .iter()
         .filter(|model| !model.disabled && caller.may_use(config, &model.id));
-    models::list(usable.map(|model| entry(config, model)))
+    models::list(dialect, usable.map(|model| entry(config, model)))
 }
 
 /// One model; refused as a request that names it would be.
-pub(crate) fn retrieve(config: &Compiled, caller: Caller, id: &str) -> Result<Vec<u8>, Refusal> {
+pub(crate) fn retrieve(
+    config: &Compiled,
+    caller: Caller,
+    dialect: Dialect,
+    id: &str,
+) -> Result<Vec<u8>, Refusal> {
     let shown = || text::cut(id).to_owned();
     if !caller.may_use(config, id) {
         return Err(Refusal::ModelNotAllowed { model: shown() });
@@ -27,7 +33,7 @@ pub(crate) fn retrieve(config: &Compiled, caller: Caller, id: &str) -> Result<Ve
         .model_index(id)
         .and_then(|index| config.models.get(index));
     match model {
-        Some(model) if !model.disabled => Ok(models::retrieve(&entry(config, model))),
+        Some(model) if !model.disabled => Ok(models::retrieve(dialect, &entry(config, model))),
         _ => Err(Refusal::ModelNotFound { model: shown() }),
     }
 }

@@ -1,37 +1,41 @@
-//! A provider's answer on its way to the client: metered, held until the first content, masked.
+//! A provider's answer on its way to the client: metered, held until the first content, masked,
+//! and translated where the client calls another API than the provider serves.
 //!
 //! What becomes of an answer:
 //!
 //! | answer | to the client |
 //! |---|---|
-//! | 2xx, JSON | untouched, metered |
-//! | 2xx, event stream | held until the first content; then untouched, or without the usage that we asked for |
+//! | 2xx, JSON | untouched, metered; translated once it is whole |
+//! | 2xx, event stream | held until the first content; then untouched, or without the usage that we asked for, or translated event by event |
 //! | 2xx, event stream, an error or nothing before content | a status of ours, which Envoy may retry |
-//! | 2xx, compressed or of another type | untouched, estimated: asked for uncompressed, it came otherwise |
+//! | 2xx, compressed or of another type | untouched, estimated: asked for uncompressed, it came otherwise; where it was to be translated, 502 of ours |
 //! | 401, 402, 403 | 502 of ours: the gateway's credential is at fault |
 //! | 404 | 502 of ours: the config is at fault, for the caller's model exists |
 //! | 3xx | 502 of ours: a redirect is not followed with a credential |
-//! | other 4xx and 5xx | the provider's words, masked, in OpenAI's shape |
+//! | other 4xx and 5xx | the provider's words, masked, in the client's shape |
 
 use filter_llm::api::Api;
-use filter_llm::mask::mask;
 use filter_llm::meter::{PlainMeter, StreamMeter, UsageMembers};
-use filter_llm::provider_error::ProviderError;
 use filter_llm::reading::Reading;
+use filter_llm::translate::{self, AnswerTerms, StreamTranslator};
 
-use crate::error::Refusal;
+use crate::error::{Refusal, Voice};
 use crate::host::{Clock, HeaderSink};
 use crate::text::Decimal;
 
 mod error_body;
 mod head;
+mod held;
 
 use error_body::ErrorAnswer;
 use head::{AnswerHead, BodyKind, Leaks};
+use held::{HeldStream, HoldVerdict};
 
 /// What is known of an answer before it comes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Expected {
+    /// The API that the provider was asked in.
+    pub(crate) api: Api,
     /// The client asked for a stream.
     pub(crate) stream: bool,
     /// Usage in the stream was asked for by us, not by the client.
@@ -41,6 +45,31 @@ pub(crate) struct Expected {
     pub(crate) max_event_bytes: u64,
     pub(crate) hold_bytes: u64,
     pub(crate) hold_us: u64,
+}
+
+/// What stands beside an answer while it passes.
+#[derive(Clone, Copy)]
+pub(crate) struct Beside<'a> {
+    /// The credential in use, which nobody may see.
+    pub(crate) secret: &'a [u8],
+    /// The client.
+    pub(crate) voice: Voice<'a>,
+    /// The model as the client named it.
+    pub(crate) model: &'a str,
+    /// The client wants a stream's usage.
+    pub(crate) shows_usage: bool,
+    pub(crate) clock: &'a dyn Clock,
+}
+
+impl Beside<'_> {
+    fn terms(&self) -> AnswerTerms<'_> {
+        AnswerTerms {
+            request_id: self.voice.request_id,
+            model: self.model,
+            created_at_s: self.clock.now().unix_s(),
+            shows_usage: self.shows_usage,
+        }
+    }
 }
 
 /// Whether the shell lets an answer's head go.
@@ -72,10 +101,9 @@ enum Body {
     #[default]
     NoneYet,
     Plain(PlainMeter),
-    Stream {
-        meter: StreamMeter,
-        strips_usage: bool,
-    },
+    /// To be translated once it is whole.
+    Whole(Box<Whole>),
+    Stream(Stream),
     Held(HeldStream),
     /// Bytes that can't be read.
     Opaque {
@@ -89,19 +117,22 @@ enum Body {
     },
 }
 
-/// A stream whose head waits for the first content.
-struct HeldStream {
-    meter: StreamMeter,
-    expected: Expected,
-    /// What the client gets once the head goes.
-    kept: Vec<u8>,
-    first_event_us: Option<u64>,
+/// A whole answer that is translated.
+struct Whole {
+    meter: PlainMeter,
+    api: Api,
+    document: Vec<u8>,
+    max_bytes: u64,
+    /// The client asked for a stream.
+    stream: bool,
+    is_given: bool,
 }
 
-enum HoldVerdict {
-    Wait,
-    Release,
-    Fail(Refusal),
+/// A stream that the client reads.
+struct Stream {
+    meter: StreamMeter,
+    strips_usage: bool,
+    translator: Option<Box<StreamTranslator>>,
 }
 
 impl Answer {
@@ -109,7 +140,7 @@ impl Answer {
         &mut self,
         headers: &[(&[u8], &[u8])],
         expected: Expected,
-        clock: &dyn Clock,
+        beside: Beside<'_>,
     ) -> ResponseStep {
         let head = AnswerHead::read(headers);
         if head.status < 200 {
@@ -118,19 +149,22 @@ impl Answer {
         self.status = head.status;
         self.retry_after_s = head.retry_after_s;
         self.body = match head.status {
-            200..300 => successful_body(&head, expected),
+            200..300 => successful_body(&head, expected, beside),
             300..=399 => replaced(Refusal::ProviderRedirected),
             401..=403 => replaced(Refusal::ProviderCredentialRejected),
             404 => replaced(Refusal::ProviderModelNotFound),
             status if head.is_compressed => replaced(Refusal::ProviderErrorUnreadable { status }),
-            status => Body::Error(ErrorAnswer::new(status)),
+            status => Body::Error(ErrorAnswer::new(status, expected.api)),
         };
         self.leaks = head.leaks;
-        if matches!(self.body, Body::Plain(_) | Body::Opaque { .. }) {
-            self.first_content_us = Some(clock.now().mono_us);
+        if matches!(
+            self.body,
+            Body::Plain(_) | Body::Whole(_) | Body::Opaque { .. }
+        ) {
+            self.first_content_us = Some(beside.clock.now().mono_us);
         }
         match self.body {
-            Body::Held(_) => ResponseStep::Hold,
+            Body::Held(_) | Body::Whole(_) => ResponseStep::Hold,
             // The router leaves an answer as soon as it has seen its head. Should no other target
             // be left, the client gets these words, so they are read first.
             Body::Error(_) if expected.may_be_followed => ResponseStep::Hold,
@@ -142,7 +176,19 @@ impl Answer {
     pub(crate) fn edit_head(&self, sink: &mut dyn HeaderSink) {
         self.leaks.remove(sink);
         match &self.body {
-            Body::Stream { .. } | Body::Held(_) => sink.remove("content-length"),
+            Body::Stream(stream) => {
+                sink.remove("content-length");
+                if stream.translator.is_some() {
+                    sink.set("content-type", b"text/event-stream");
+                }
+            }
+            Body::Held(_) => sink.remove("content-length"),
+            Body::Whole(whole) => {
+                sink.remove("content-length");
+                if whole.stream {
+                    sink.set("content-type", b"text/event-stream");
+                }
+            }
             Body::Error(_) => {
                 sink.remove("content-length");
                 sink.set("content-type", b"application/json");
@@ -166,10 +212,10 @@ impl Answer {
     }
 
     /// True when frames go through [`Answer::transform`]; false when they pass untouched.
-    pub(crate) const fn transforms(&self) -> bool {
+    pub(crate) fn transforms(&self) -> bool {
         match &self.body {
-            Body::Stream { strips_usage, .. } => *strips_usage,
-            Body::Held(_) | Body::Error(_) | Body::Replaced { .. } => true,
+            Body::Stream(stream) => stream.strips_usage || stream.translator.is_some(),
+            Body::Held(_) | Body::Whole(_) | Body::Error(_) | Body::Replaced { .. } => true,
             Body::NoneYet | Body::Plain(_) | Body::Opaque { .. } => false,
         }
     }
@@ -177,64 +223,88 @@ impl Answer {
     pub(crate) fn observe(&mut self, chunk: &[u8], clock: &dyn Clock) {
         match &mut self.body {
             Body::Plain(meter) => meter.observe(chunk),
-            Body::Stream { meter, .. } => {
-                meter.observe(chunk);
+            Body::Stream(stream) => {
+                stream.meter.observe(chunk);
                 self.note_first_content(clock);
             }
             Body::Opaque { bytes } => *bytes += chunk.len() as u64,
-            Body::NoneYet | Body::Held(_) | Body::Error(_) | Body::Replaced { .. } => {}
+            Body::NoneYet
+            | Body::Whole(_)
+            | Body::Held(_)
+            | Body::Error(_)
+            | Body::Replaced { .. } => {}
         }
     }
 
-    pub(crate) fn transform(
-        &mut self,
-        chunk: &[u8],
-        secret: &[u8],
-        out: &mut Vec<u8>,
-        clock: &dyn Clock,
-    ) {
+    pub(crate) fn transform(&mut self, chunk: &[u8], beside: Beside<'_>, out: &mut Vec<u8>) {
         match &mut self.body {
-            Body::Stream { meter, .. } => {
-                meter.transform(chunk, out);
-                self.note_first_content(clock);
+            Body::Stream(stream) => {
+                stream.transform(chunk, beside.secret, out);
+                self.note_first_content(beside.clock);
             }
             Body::Held(held) => {
-                let verdict = held.take(chunk, secret, clock);
-                self.follow(verdict, out, clock);
+                let verdict = held.take(chunk, beside);
+                self.follow(verdict, beside, out);
+            }
+            Body::Whole(whole) => {
+                if whole.take(chunk) {
+                    return;
+                }
+                self.replace(Refusal::ProviderAnswerUnreadable, beside, out);
             }
             Body::Error(error) => {
                 error.take(chunk);
                 self.releases_head |= error.is_full();
             }
-            Body::Replaced { .. } => self.give_replacement(out),
+            Body::Replaced { .. } => self.give_replacement(beside.voice, out),
             Body::NoneYet | Body::Plain(_) | Body::Opaque { .. } => {
                 out.extend_from_slice(chunk);
-                self.observe(chunk, clock);
+                self.observe(chunk, beside.clock);
             }
         }
     }
 
-    pub(crate) fn end(&mut self, secret: &[u8], out: &mut Vec<u8>, clock: &dyn Clock) {
+    pub(crate) fn end(&mut self, beside: Beside<'_>, out: &mut Vec<u8>) {
         if std::mem::replace(&mut self.has_ended, true) {
             return;
         }
         match &mut self.body {
             Body::Plain(meter) => meter.finish(),
-            Body::Stream { meter, .. } => {
-                meter.finish(out);
-                self.note_first_content(clock);
+            Body::Stream(stream) => {
+                stream.finish(beside, out);
+                self.note_first_content(beside.clock);
             }
             Body::Held(held) => {
-                let verdict = held.end(secret);
-                self.follow(verdict, out, clock);
+                let verdict = held.end(beside);
+                self.follow(verdict, beside, out);
             }
+            Body::Whole(whole) => match whole.print(beside) {
+                Some(printed) => {
+                    out.extend_from_slice(&printed);
+                    self.releases_head = true;
+                }
+                None => self.replace(Refusal::ProviderAnswerUnreadable, beside, out),
+            },
             Body::Error(error) => {
-                error.print(secret, out);
+                error.print(beside.secret, beside.voice, out);
                 self.releases_head = true;
             }
-            Body::Replaced { .. } => self.give_replacement(out),
+            Body::Replaced { .. } => self.give_replacement(beside.voice, out),
             Body::NoneYet | Body::Opaque { .. } => {}
         }
+    }
+
+    /// Ends an open stream before the provider does. False: it is not translated, and its own API's
+    /// closing events are to be written.
+    pub(crate) fn close(&mut self, usage: filter_llm::usage::Usage, out: &mut Vec<u8>) -> bool {
+        let Body::Stream(stream) = &mut self.body else {
+            return false;
+        };
+        let Some(translator) = &mut stream.translator else {
+            return false;
+        };
+        translator.close(usage, out);
+        true
     }
 
     /// True once, when a held head may go.
@@ -243,14 +313,21 @@ impl Answer {
     }
 
     /// True while the head is kept from the client.
-    pub(crate) const fn is_held(&self) -> bool {
-        matches!(self.body, Body::Held(_))
+    pub(crate) fn is_held(&self) -> bool {
+        match &self.body {
+            Body::Held(_) => true,
+            Body::Whole(whole) => !whole.is_given,
+            _ => false,
+        }
     }
 
     /// For an event stream that the client is reading: whether it is between two events.
     pub(crate) fn open_stream(&self) -> Option<bool> {
         match &self.body {
-            Body::Stream { meter, .. } => Some(meter.at_event_boundary()),
+            // What a translator gives is always whole events.
+            Body::Stream(stream) => {
+                Some(stream.translator.is_some() || stream.meter.at_event_boundary())
+            }
             _ => None,
         }
     }
@@ -259,8 +336,9 @@ impl Answer {
     pub(crate) fn reading(&self) -> Option<&Reading> {
         match &self.body {
             Body::Plain(meter) => Some(meter.reading()),
-            Body::Stream { meter, .. } => Some(meter.reading()),
-            Body::Held(held) => Some(held.meter.reading()),
+            Body::Whole(whole) => Some(whole.meter.reading()),
+            Body::Stream(stream) => Some(stream.meter.reading()),
+            Body::Held(held) => Some(held.reading()),
             Body::Replaced { reading, .. } => reading.as_deref(),
             Body::NoneYet | Body::Opaque { .. } | Body::Error(_) => None,
         }
@@ -275,12 +353,12 @@ impl Answer {
     }
 
     /// The provider's own error, as a client may see it.
-    pub(crate) fn provider_error(&self, secret: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn provider_error(&self, secret: &[u8], voice: Voice<'_>) -> Option<Vec<u8>> {
         let Body::Error(error) = &self.body else {
             return None;
         };
         let mut words = Vec::new();
-        error.print(secret, &mut words);
+        error.print(secret, voice, &mut words);
         Some(words)
     }
 
@@ -297,41 +375,41 @@ impl Answer {
         matches!(self.body, Body::Error(_)) && self.retry_after_s.is_none()
     }
 
-    fn follow(&mut self, verdict: HoldVerdict, out: &mut Vec<u8>, clock: &dyn Clock) {
-        if matches!(verdict, HoldVerdict::Wait) {
-            return;
+    fn follow(&mut self, verdict: HoldVerdict, beside: Beside<'_>, out: &mut Vec<u8>) {
+        match verdict {
+            HoldVerdict::Wait => return,
+            HoldVerdict::Fail(refusal) => return self.replace(refusal, beside, out),
+            HoldVerdict::Release => {}
         }
         let Body::Held(held) = std::mem::take(&mut self.body) else {
             return;
         };
         self.releases_head = true;
-        if let HoldVerdict::Fail(refusal) = verdict {
-            let reading = Some(Box::new(held.meter.reading().clone()));
-            self.body = Body::Replaced {
-                refusal,
-                reading,
-                is_given: false,
-            };
-            self.give_replacement(out);
-            return;
-        }
         out.extend_from_slice(&held.kept);
-        let strips_usage = held.expected.strips_usage;
-        self.body = Body::Stream {
-            meter: held.meter,
-            strips_usage,
-        };
-        self.note_first_content(clock);
+        self.body = Body::Stream(held.stream);
+        self.note_first_content(beside.clock);
     }
 
-    fn give_replacement(&mut self, out: &mut Vec<u8>) {
+    /// Puts an error of ours in the place of an answer whose head has not gone yet.
+    fn replace(&mut self, refusal: Refusal, beside: Beside<'_>, out: &mut Vec<u8>) {
+        let reading = self.reading().cloned().map(Box::new);
+        self.releases_head = true;
+        self.body = Body::Replaced {
+            refusal,
+            reading,
+            is_given: false,
+        };
+        self.give_replacement(beside.voice, out);
+    }
+
+    fn give_replacement(&mut self, voice: Voice<'_>, out: &mut Vec<u8>) {
         if let Body::Replaced {
             refusal,
             is_given: is_given @ false,
             ..
         } = &mut self.body
         {
-            out.extend_from_slice(&refusal.body());
+            out.extend_from_slice(&refusal.body(voice));
             *is_given = true;
         }
     }
@@ -343,80 +421,104 @@ impl Answer {
     }
 }
 
-impl HeldStream {
-    fn take(&mut self, chunk: &[u8], secret: &[u8], clock: &dyn Clock) -> HoldVerdict {
-        self.meter.transform(chunk, &mut self.kept);
-        let verdict = self.judge(secret);
-        if !matches!(verdict, HoldVerdict::Wait) {
-            return verdict;
-        }
-        let is_full = self.kept.len() as u64 > self.expected.hold_bytes;
-        if is_full || self.has_waited_too_long(clock) {
-            HoldVerdict::Release
+impl Whole {
+    /// False when it is larger than is held.
+    fn take(&mut self, chunk: &[u8]) -> bool {
+        self.meter.observe(chunk);
+        self.document.extend_from_slice(chunk);
+        self.document.len() as u64 <= self.max_bytes
+    }
+
+    fn print(&mut self, beside: Beside<'_>) -> Option<Vec<u8>> {
+        self.meter.finish();
+        let (client, terms) = (beside.voice.api, beside.terms());
+        let printed = if self.stream {
+            translate::answer_as_stream(self.api, client, &self.document, &terms)
         } else {
-            verdict
-        }
-    }
-
-    fn end(&mut self, secret: &[u8]) -> HoldVerdict {
-        self.meter.finish(&mut self.kept);
-        match self.judge(secret) {
-            HoldVerdict::Wait => HoldVerdict::Fail(Refusal::ProviderEmptyAnswer),
-            verdict => verdict,
-        }
-    }
-
-    /// A finish without content is an answer too: `content_filter`, or a tiny `max_tokens`.
-    fn judge(&self, secret: &[u8]) -> HoldVerdict {
-        let reading = self.meter.reading();
-        match &reading.error {
-            Some(error) if !reading.has_content => {
-                HoldVerdict::Fail(Refusal::ProviderErrorEvent(masked(error, secret)))
-            }
-            _ if reading.has_content || reading.finish.is_some() => HoldVerdict::Release,
-            _ => HoldVerdict::Wait,
-        }
-    }
-
-    fn has_waited_too_long(&mut self, clock: &dyn Clock) -> bool {
-        if self.meter.reading().events == 0 {
-            return false;
-        }
-        let now_us = clock.now().mono_us;
-        let first_event_us = *self.first_event_us.get_or_insert(now_us);
-        now_us.saturating_sub(first_event_us) > self.expected.hold_us
+            translate::answer(self.api, client, &self.document, &terms)
+        };
+        self.document = Vec::new();
+        self.is_given = printed.is_some();
+        printed
     }
 }
 
-fn successful_body(head: &AnswerHead, expected: Expected) -> Body {
-    if head.is_compressed {
+impl Stream {
+    fn transform(&mut self, chunk: &[u8], secret: &[u8], out: &mut Vec<u8>) {
+        match &mut self.translator {
+            None => self.meter.transform(chunk, out),
+            Some(translator) => self.meter.read_each(chunk, &mut |name, data| {
+                translator.event(name, data, secret, out);
+            }),
+        }
+    }
+
+    fn finish(&mut self, beside: Beside<'_>, out: &mut Vec<u8>) {
+        let Some(translator) = &mut self.translator else {
+            return self.meter.finish(out);
+        };
+        self.meter.finish_each(&mut |name, data| {
+            translator.event(name, data, beside.secret, out);
+        });
+        let reading = self.meter.reading();
+        if reading.is_done || reading.finish.is_some() {
+            translator.finish(out);
+        } else if reading.error.is_none() {
+            out.extend_from_slice(&Refusal::ProviderCut.event(beside.voice));
+        }
+    }
+}
+
+fn successful_body(head: &AnswerHead, expected: Expected, beside: Beside<'_>) -> Body {
+    let is_translated = expected.api != beside.voice.api;
+    let is_unreadable = head.is_compressed || head.kind == BodyKind::Other;
+    if is_unreadable && is_translated {
+        return replaced(Refusal::ProviderAnswerUnreadable);
+    }
+    if is_unreadable {
         return Body::Opaque { bytes: 0 };
     }
-    match head.kind {
-        BodyKind::Json => Body::Plain(PlainMeter::new(Api::ChatCompletions)),
-        BodyKind::Other => Body::Opaque { bytes: 0 },
-        BodyKind::EventStream => {
-            let members = if expected.strips_usage {
-                UsageMembers::Strip
-            } else {
-                UsageMembers::Keep
-            };
-            let max_event_bytes = usize::try_from(expected.max_event_bytes).unwrap_or(usize::MAX);
-            let meter = StreamMeter::new(Api::ChatCompletions, members, max_event_bytes);
-            if !expected.stream {
-                return Body::Stream {
-                    meter,
-                    strips_usage: expected.strips_usage,
-                };
-            }
-            let kept = Vec::new();
-            Body::Held(HeldStream {
-                meter,
-                expected,
-                kept,
-                first_event_us: None,
-            })
-        }
+    if head.kind == BodyKind::EventStream {
+        return stream_body(expected, is_translated, beside);
+    }
+    let meter = PlainMeter::new(expected.api);
+    if !is_translated {
+        return Body::Plain(meter);
+    }
+    Body::Whole(Box::new(Whole {
+        meter,
+        api: expected.api,
+        document: Vec::new(),
+        max_bytes: expected.max_event_bytes,
+        stream: expected.stream,
+        is_given: false,
+    }))
+}
+
+fn stream_body(expected: Expected, is_translated: bool, beside: Beside<'_>) -> Body {
+    let translator = if is_translated && expected.stream {
+        StreamTranslator::new(expected.api, beside.voice.api, &beside.terms()).map(Box::new)
+    } else {
+        None
+    };
+    if is_translated && translator.is_none() {
+        return replaced(Refusal::ProviderAnswerUnreadable);
+    }
+    let members = if expected.strips_usage && translator.is_none() {
+        UsageMembers::Strip
+    } else {
+        UsageMembers::Keep
+    };
+    let max_event_bytes = usize::try_from(expected.max_event_bytes).unwrap_or(usize::MAX);
+    let stream = Stream {
+        meter: StreamMeter::new(expected.api, members, max_event_bytes),
+        strips_usage: expected.strips_usage,
+        translator,
+    };
+    if expected.stream {
+        Body::Held(HeldStream::new(stream, expected))
+    } else {
+        Body::Stream(stream)
     }
 }
 
@@ -425,14 +527,5 @@ const fn replaced(refusal: Refusal) -> Body {
         refusal,
         reading: None,
         is_given: false,
-    }
-}
-
-fn masked(error: &ProviderError, secret: &[u8]) -> ProviderError {
-    let mask = |text: &str| String::from_utf8_lossy(&mask(text.as_bytes(), secret)).into_owned();
-    ProviderError {
-        message: mask(&error.message),
-        kind: mask(&error.kind),
-        code: mask(&error.code),
     }
 }

@@ -1,5 +1,6 @@
 //! From a model's name to a plan: the targets that may answer, in the order they are tried.
 
+use filter_llm::api::Api;
 use filter_llm::estimate;
 use filter_llm::request::Needs;
 use proto::config::v1::{Capability, Effort};
@@ -13,6 +14,8 @@ use crate::text;
 
 /// What routing looks at.
 pub(crate) struct Wish<'a> {
+    /// The API that the client calls.
+    pub(crate) api: Api,
     /// `model` as the client wrote it.
     pub(crate) model: &'a str,
     pub(crate) reasoning_effort: Option<&'a str>,
@@ -246,6 +249,10 @@ impl Planning<'_> {
             let Some(provider) = self.config.providers.get(target.provider) else {
                 continue;
             };
+            if provider.serves(self.wish.api).is_none() {
+                self.rejected.incapable = true;
+                continue;
+            }
             if !self.config.prices.allow(&target.prices, self.wish.unix_s) {
                 self.rejected.unpriced = true;
                 continue;

@@ -43,6 +43,23 @@ pub(crate) fn percent_decode(text: &[u8]) -> Option<Cow<'_, str>> {
     String::from_utf8(decoded).ok().map(Cow::Owned)
 }
 
+/// Encodes all but letters, digits and `-._~`, so that the text is one segment of a path.
+pub(crate) fn percent_encode(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+            continue;
+        }
+        encoded.push('%');
+        for nibble in [byte >> 4, byte & 0x0f] {
+            let digit = char::from_digit(u32::from(nibble), 16).unwrap_or('0');
+            encoded.push(digit.to_ascii_uppercase());
+        }
+    }
+    encoded
+}
+
 /// A number in decimal, on the stack.
 pub(crate) struct Decimal {
     digits: [u8; 20],

@@ -1,7 +1,21 @@
-//! An error of the gateway's, as each client API tells it.
+//! Errors, as each API tells them.
 
 use crate::api::Api;
 use crate::openai;
+use crate::provider_error::ProviderError;
+
+/// Reads the body of a provider's error answer, whole or cut off; `None`: it is none.
+pub fn parse(api: Api, body: &[u8]) -> Option<ProviderError> {
+    let _ = api;
+    openai::error::parse(body)
+}
+
+/// Whether a body is an error in this API's own shape, so that its clients can be given it as it
+/// is.
+pub fn is_of(api: Api, body: &[u8]) -> bool {
+    let _ = api;
+    openai::error::is_own(body)
+}
 
 /// An error to be told to a client. Where an API has no place for a member, it is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 pub mod api;
+pub mod closing;
 pub mod conversation;
 pub mod error;
 pub mod estimate;
@@ -20,6 +21,7 @@ pub mod event_stream;
 pub mod json;
 pub mod mask;
 pub mod meter;
+pub mod models;
 pub mod openai;
 pub mod price;
 pub mod provider_error;

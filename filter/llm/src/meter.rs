@@ -9,8 +9,10 @@ mod strip;
 
 pub(crate) use document::ReadAnswer;
 
+use std::borrow::Cow;
+
 use crate::api::Api;
-use crate::event_stream::{EventStream, Piece};
+use crate::event_stream::{EventStream, Field, Piece, fields};
 use crate::reading::Reading;
 use document::Documents;
 use strip::write_without;
@@ -78,6 +80,25 @@ impl StreamMeter {
         });
     }
 
+    /// Reads a chunk of a stream that is translated: hands on each event's name, which may be
+    /// empty, and its data, once they have been metered.
+    pub fn read_each(&mut self, chunk: &[u8], hand_on: &mut dyn FnMut(&[u8], &[u8])) {
+        let Self { events, reader, .. } = self;
+        events.push(chunk, |piece| {
+            reader.read(piece);
+            name_and_data(piece, hand_on);
+        });
+    }
+
+    /// Ends a stream that is translated.
+    pub fn finish_each(&mut self, hand_on: &mut dyn FnMut(&[u8], &[u8])) {
+        let Self { events, reader, .. } = self;
+        events.finish(|piece| {
+            reader.read(piece);
+            name_and_data(piece, hand_on);
+        });
+    }
+
     /// Ends the stream: an event that lacks its blank line is read, and what was held back of it
     /// is appended.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
@@ -112,6 +133,29 @@ impl StreamMeter {
     /// What has been read so far.
     pub fn reading(&self) -> &Reading {
         self.reader.reading()
+    }
+}
+
+/// Hands on an event that has data; of several lines of data, all as one text.
+fn name_and_data(piece: Piece<'_>, hand_on: &mut dyn FnMut(&[u8], &[u8])) {
+    let Piece::Event(event) = piece else { return };
+    let mut name: &[u8] = b"";
+    let mut data: Option<Cow<'_, [u8]>> = None;
+    for (field, range) in fields(event) {
+        let value = event.get(range).unwrap_or_default();
+        match (field, &mut data) {
+            (Field::Name, _) => name = value,
+            (Field::Data, None) => data = Some(Cow::Borrowed(value)),
+            (Field::Data, Some(before)) => {
+                let before = before.to_mut();
+                before.push(b'\n');
+                before.extend_from_slice(value);
+            }
+            (Field::Other, _) => {}
+        }
+    }
+    if let Some(data) = data {
+        hand_on(name, &data);
     }
 }
 

@@ -2,8 +2,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod chat;
-pub mod closing;
-pub mod error;
-pub mod models;
+pub(crate) mod closing;
+pub(crate) mod error;
 mod name;
 mod reported;

@@ -22,6 +22,8 @@ pub struct Reading {
     pub reasoning_bytes: u64,
     /// The first error told inside the answer.
     pub error: Option<ProviderError>,
+    /// The block of a stream that has begun and not ended, for APIs that know blocks.
+    pub open_block: Option<u32>,
     /// Events with data seen; always 0 for an answer that is not a stream.
     pub events: u64,
     /// Events too large to be read; their bytes passed.

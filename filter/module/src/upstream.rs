@@ -2,7 +2,7 @@
 //!
 //! Turns the client's request into the provider's, and meters the provider's own bytes.
 
-use filter_core::exchange::{AttemptStep, Exchange, ResponseStep};
+use filter_core::exchange::{AttemptStep, Exchange, Reply, ResponseStep};
 use filter_envoy_abi::{
     Attribute, Body, BodyStatus, HeaderMap, HeadersStatus, HttpHost, MetadataSource,
     TrailersStatus, UpstreamFilter, UpstreamFilterConfig, UpstreamHost,
@@ -47,8 +47,8 @@ impl UpstreamFilterConfig for UpstreamConfig {
 #[derive(Default)]
 struct Upstream {
     handle: Option<Handle>,
-    /// The request body is held until it is whole, then spliced.
-    splices: bool,
+    /// Head and body of the request are held until they are whole, then rewritten.
+    rewrites: bool,
     /// Response headers wait for the first content.
     holds_head: bool,
     /// What the client gets for the frames of one hook.
@@ -75,17 +75,12 @@ impl UpstreamFilter for Upstream {
         host.remove_header(HeaderMap::Request, exchanges::HEADER);
         match step {
             Some(AttemptStep::Pass) => HeadersStatus::Continue,
-            Some(AttemptStep::Splice) => {
-                self.splices = true;
+            Some(AttemptStep::Rewrite) => {
+                self.rewrites = true;
                 HeadersStatus::StopIteration
             }
             Some(AttemptStep::Reply(reply)) => {
-                host.send_response(
-                    reply.status,
-                    &reply_headers(&reply),
-                    &reply.body,
-                    reply.details,
-                );
+                send(host, &reply);
                 HeadersStatus::StopIteration
             }
             // Without an exchange nothing may leave: no credential, no route, no meter.
@@ -97,11 +92,10 @@ impl UpstreamFilter for Upstream {
     }
 
     fn on_request_body(&mut self, host: &mut dyn UpstreamHost, end_of_stream: bool) -> BodyStatus {
-        if self.splices {
-            if !end_of_stream {
+        if self.rewrites {
+            if !end_of_stream || !self.rewrite(host) {
                 return BodyStatus::StopIterationAndBuffer;
             }
-            self.splice(host);
         }
         if end_of_stream {
             self.note(Exchange::on_request_sent);
@@ -110,8 +104,8 @@ impl UpstreamFilter for Upstream {
     }
 
     fn on_request_trailers(&mut self, host: &mut dyn UpstreamHost) -> TrailersStatus {
-        if self.splices {
-            self.splice(host);
+        if self.rewrites && !self.rewrite(host) {
+            return TrailersStatus::StopIteration;
         }
         self.note(Exchange::on_request_sent);
         TrailersStatus::Continue
@@ -183,13 +177,24 @@ impl Upstream {
         })
     }
 
-    fn splice(&mut self, host: &mut dyn UpstreamHost) {
+    /// True when the request may go on; false when it was answered.
+    fn rewrite(&mut self, host: &mut dyn UpstreamHost) -> bool {
+        self.rewrites = false;
         let mut body = Vec::new();
         host.copy_request_body(&mut body);
-        if let Some(spliced) = self.with(|exchange| exchange.splice_body(&body)) {
-            host.replace_request_body(&spliced);
+        let rewritten = self.with(|exchange| {
+            let map = HeaderMap::Request;
+            exchange.rewrite_body(&body, &mut Sink { host, map })
+        });
+        match rewritten {
+            Some(Ok(rewritten)) => host.replace_request_body(&rewritten),
+            Some(Err(reply)) => {
+                send(host, &reply);
+                return false;
+            }
+            None => {}
         }
-        self.splices = false;
+        true
     }
 
     fn edit_head(&self, host: &mut dyn HttpHost) {
@@ -230,6 +235,11 @@ impl Upstream {
         }
         self.out = out;
     }
+}
+
+fn send(host: &mut dyn UpstreamHost, reply: &Reply) {
+    let headers = reply_headers(reply);
+    host.send_response(reply.status, &headers, &reply.body, reply.details);
 }
 
 /// From the request header; on a retry from metadata, see [`exchanges::METADATA_KEY`].

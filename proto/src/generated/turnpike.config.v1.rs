@@ -46,7 +46,7 @@ pub struct Team {
     pub models: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// Where a model is served.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Provider {
     /// Stable id, 1-64 characters of \[a-z0-9-\].
     #[prost(string, tag = "1")]
@@ -56,7 +56,9 @@ pub struct Provider {
     /// `:authority` of requests, for example `api.openai.com`.
     #[prost(string, tag = "3")]
     pub authority: ::prost::alloc::string::String,
-    /// Put before the API's own path, for example `/v1`. Empty or starting with `/`, never ending in one.
+    /// Put before the API's own path, for example `/v1`. Empty or starting with `/`, never ending in
+    /// one. `{model}` stands for the upstream model, for example in
+    /// `/openai/deployments/{model}`.
     #[prost(string, tag = "4")]
     pub path_prefix: ::prost::alloc::string::String,
     /// Name of the Envoy cluster that reaches the provider.
@@ -73,6 +75,57 @@ pub struct Provider {
     /// True when the provider accepts `stream_options.include_usage`. Set for most; Mistral refuses it.
     #[prost(bool, tag = "8")]
     pub stream_usage_option: bool,
+    /// Query of every request, without `?`, for example `api-version=2024-10-21`.
+    #[prost(string, tag = "9")]
+    pub query: ::prost::alloc::string::String,
+    /// Sent with every request, for example `anthropic-version`. At most 16; names in lower case, none
+    /// that the gateway sets itself (host, credentials, lengths, encodings, `x-envoy-*`).
+    #[prost(message, repeated, tag = "10")]
+    pub headers: ::prost::alloc::vec::Vec<Header>,
+    /// AWS region that requests are signed for. Required for CREDENTIAL_PLACE_SIGV4.
+    #[prost(string, tag = "11")]
+    pub region: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "12")]
+    pub quirks: ::core::option::Option<Quirks>,
+}
+/// A header of requests to a provider.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Header {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub value: ::prost::alloc::string::String,
+}
+/// In what a provider differs from the first of its dialect.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Quirks {
+    /// Takes `max_tokens` where OpenAI has `max_completion_tokens`.
+    #[prost(bool, tag = "1")]
+    pub max_tokens_member: bool,
+    /// Knows no JSON schema as an answer's form.
+    #[prost(bool, tag = "2")]
+    pub no_json_schema: bool,
+    /// Knows no `reasoning_effort` (OpenAI's dialect), no thinking (the others).
+    #[prost(bool, tag = "3")]
+    pub no_reasoning: bool,
+    /// Knows no `parallel_tool_calls`.
+    #[prost(bool, tag = "4")]
+    pub no_parallel_tool_calls: bool,
+    /// Has `any` for the tool choice `required`.
+    #[prost(bool, tag = "5")]
+    pub tool_choice_any: bool,
+    /// Fetches no links: images must be in the request.
+    #[prost(bool, tag = "6")]
+    pub no_links: bool,
+    /// Vertex: Anthropic's model is in the path and the version in the body; function calls have no ids.
+    #[prost(bool, tag = "7")]
+    pub vertex: bool,
+    /// Does not serve OpenAI's `/v1/responses`: such requests are translated.
+    #[prost(bool, tag = "8")]
+    pub no_responses: bool,
+    /// Wants its reasoning back in `reasoning_content` with the calls that it led to.
+    #[prost(bool, tag = "9")]
+    pub wants_reasoning_back: bool,
 }
 /// A provider secret. Belongs to everyone, to a team, or to a key: of those a caller may use, the
 /// most specific kind is taken, by weight.
@@ -396,8 +449,14 @@ pub struct Checkpoint {
 #[repr(i32)]
 pub enum Dialect {
     Unspecified = 0,
-    /// OpenAI chat completions, and every provider compatible with it.
+    /// OpenAI, and every provider compatible with it.
     Openai = 1,
+    /// Anthropic's Messages, of Anthropic, Vertex or Azure.
+    Anthropic = 2,
+    /// Google's generateContent, of AI Studio or Vertex.
+    Gemini = 3,
+    /// Bedrock's Converse.
+    Converse = 4,
 }
 impl Dialect {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -408,6 +467,9 @@ impl Dialect {
         match self {
             Self::Unspecified => "DIALECT_UNSPECIFIED",
             Self::Openai => "DIALECT_OPENAI",
+            Self::Anthropic => "DIALECT_ANTHROPIC",
+            Self::Gemini => "DIALECT_GEMINI",
+            Self::Converse => "DIALECT_CONVERSE",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -415,6 +477,9 @@ impl Dialect {
         match value {
             "DIALECT_UNSPECIFIED" => Some(Self::Unspecified),
             "DIALECT_OPENAI" => Some(Self::Openai),
+            "DIALECT_ANTHROPIC" => Some(Self::Anthropic),
+            "DIALECT_GEMINI" => Some(Self::Gemini),
+            "DIALECT_CONVERSE" => Some(Self::Converse),
             _ => None,
         }
     }
@@ -432,6 +497,11 @@ pub enum CredentialPlace {
     XApiKey = 3,
     /// The provider takes none.
     None = 4,
+    /// `x-goog-api-key: <secret>`
+    XGoogApiKey = 5,
+    /// AWS Signature Version 4 over the final body, service `bedrock`. The secret is
+    /// `<access key id>:<secret access key>` or `<access key id>:<secret access key>:<session token>`.
+    Sigv4 = 6,
 }
 impl CredentialPlace {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -445,6 +515,8 @@ impl CredentialPlace {
             Self::ApiKey => "CREDENTIAL_PLACE_API_KEY",
             Self::XApiKey => "CREDENTIAL_PLACE_X_API_KEY",
             Self::None => "CREDENTIAL_PLACE_NONE",
+            Self::XGoogApiKey => "CREDENTIAL_PLACE_X_GOOG_API_KEY",
+            Self::Sigv4 => "CREDENTIAL_PLACE_SIGV4",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -455,6 +527,8 @@ impl CredentialPlace {
             "CREDENTIAL_PLACE_API_KEY" => Some(Self::ApiKey),
             "CREDENTIAL_PLACE_X_API_KEY" => Some(Self::XApiKey),
             "CREDENTIAL_PLACE_NONE" => Some(Self::None),
+            "CREDENTIAL_PLACE_X_GOOG_API_KEY" => Some(Self::XGoogApiKey),
+            "CREDENTIAL_PLACE_SIGV4" => Some(Self::Sigv4),
             _ => None,
         }
     }

@@ -59,8 +59,14 @@ macro_rules! words {
 words! {
     /// The wire protocol that a provider speaks.
     Dialect = Dialect as "dialect" {
-        /// OpenAI chat completions, and every provider compatible with it
+        /// OpenAI, and every provider compatible with it
         Openai = "openai",
+        /// Anthropic's Messages, of Anthropic, Vertex or Azure
+        Anthropic = "anthropic",
+        /// Google's generateContent, of AI Studio or Vertex
+        Gemini = "gemini",
+        /// Bedrock's Converse
+        Converse = "converse",
     }
 }
 
@@ -73,6 +79,10 @@ words! {
         ApiKey = "api-key",
         /// `x-api-key: SECRET`
         XApiKey = "x-api-key",
+        /// `x-goog-api-key: SECRET`
+        XGoogApiKey = "x-goog-api-key",
+        /// AWS Signature Version 4; SECRET is `KEY_ID:SECRET_KEY[:SESSION_TOKEN]`
+        Sigv4 = "sigv4",
         /// The provider takes none
         None = "none",
     }

@@ -118,6 +118,7 @@ impl Provider {
             cluster,
             credential_place: self.credential_place.to_wire(),
             stream_usage_option: self.stream_usage_option,
+            ..config::Provider::default()
         })
     }
 }

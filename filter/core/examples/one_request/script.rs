@@ -243,8 +243,8 @@ impl Script {
         self.kept.borrow_mut().admit(&exchange);
         exchange.edit_forward_head(&mut Host);
         black_box(exchange.select(0, &Host, &Host));
-        if matches!(exchange.begin_attempt(&mut Host), AttemptStep::Splice) {
-            black_box(exchange.splice_body(body.as_bytes()));
+        if matches!(exchange.begin_attempt(&mut Host), AttemptStep::Rewrite) {
+            black_box(exchange.rewrite_body(body.as_bytes(), &mut Host)).ok();
         }
         self.kept.borrow_mut().begin_attempt(&exchange);
         exchange.on_request_sent();

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use super::limits::{self, Joins};
 use super::{Compiled, Fault, ResourceKind, Resources};
-use super::{credentials, keys, models, prices, rules, settings};
+use super::{credentials, keys, models, prices, providers, rules, settings};
 
 /// Builds the indexes. A faulty rule, model, key or other part is left out and named in the
 /// faults: a node serves the rest, the control plane refuses a change that has any.
@@ -12,7 +12,7 @@ pub fn compile(resources: &Resources) -> (Compiled, Vec<Fault>) {
     let mut faults = Faults::default();
     let settings = settings::compile(resources.settings.as_ref(), &mut faults);
     let keys = keys::compile(resources, &mut faults);
-    let providers = models::compile_providers(&resources.providers, &mut faults);
+    let providers = providers::compile(&resources.providers, &mut faults);
     let credentials = credentials::compile(resources, &keys, &providers, &mut faults);
     let prices = prices::compile(
         resources.price_book.as_ref(),

@@ -6,7 +6,7 @@ use proto::config::v1::CredentialPlace;
 
 use super::compile::Faults;
 use super::keys::Keys;
-use super::models::Provider;
+use super::providers::Provider;
 use super::{ResourceKind, Resources};
 
 const MAX_WEIGHT: u32 = 1000;

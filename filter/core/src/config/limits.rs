@@ -10,7 +10,7 @@ use proto::config::v1::{
 
 use super::compile::Faults;
 use super::keys::{AllowList, Keys};
-use super::models::Provider;
+use super::providers::Provider;
 use super::rules::Rules;
 use super::{ResourceKind, Resources};
 use crate::credit::{Kind, LimitTerms};

@@ -1,45 +1,20 @@
-//! Providers, and the public models that they answer.
+//! The public models, and the targets that answer them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use proto::config::v1::{self as wire, Capability, CredentialPlace, Dialect, Effort};
+use proto::config::v1::{self as wire, Capability, Effort};
 
 use super::ResourceKind;
 use super::compile::Faults;
 use super::prices::Prices;
+use super::providers::{Paths, Provider};
 
 const DEFAULT_FIRST_TOKEN_TIMEOUT_MS: u32 = 120_000;
 const MAX_NAME_CHARS: usize = 128;
 
 /// `auto` and `auto:<effort>` ask for the rules; no model may go by such a name.
 pub(crate) const AUTO: &str = "auto";
-
-/// Where models are served, over one dialect so far.
-pub(crate) struct Provider {
-    pub(crate) id: Box<str>,
-    pub(crate) authority: Box<str>,
-    pub(crate) chat_completions_path: Box<str>,
-    pub(crate) cluster_name: Box<str>,
-    pub(crate) place: CredentialPlace,
-    pub(crate) stream_usage_option: bool,
-}
-
-impl Provider {
-    pub(crate) fn takes_credential(&self) -> bool {
-        self.place != CredentialPlace::None
-    }
-
-    /// The header that carries the credential.
-    pub(crate) fn credential_header(&self) -> Option<&'static str> {
-        match self.place {
-            CredentialPlace::Bearer => Some("authorization"),
-            CredentialPlace::ApiKey => Some("api-key"),
-            CredentialPlace::XApiKey => Some("x-api-key"),
-            CredentialPlace::None | CredentialPlace::Unspecified => None,
-        }
-    }
-}
 
 /// A public model.
 pub(crate) struct Model {
@@ -57,6 +32,7 @@ pub(crate) struct Model {
 pub(crate) struct Target {
     pub(crate) provider: usize,
     pub(crate) upstream_model: Box<str>,
+    pub(crate) paths: Paths,
     /// `provider/upstream-model`, as `x-turnpike-target` shows it.
     pub(crate) label: Box<str>,
     pub(crate) first_token_timeout_ms: u32,
@@ -105,62 +81,6 @@ impl Efforts {
         }
         efforts
     }
-}
-
-pub(super) fn compile_providers(
-    wire: &BTreeMap<String, wire::Provider>,
-    faults: &mut Faults,
-) -> Vec<Provider> {
-    let mut providers = Vec::with_capacity(wire.len());
-    for (name, provider) in wire {
-        if !faults.check_id(ResourceKind::Provider, name, &provider.id) {
-            continue;
-        }
-        match compile_provider(provider) {
-            Ok(provider) => providers.push(provider),
-            Err((place, reason)) => faults.add(ResourceKind::Provider, name, place, reason),
-        }
-    }
-    providers
-}
-
-fn compile_provider(wire: &wire::Provider) -> Result<Provider, (&'static str, &'static str)> {
-    match Dialect::try_from(wire.dialect) {
-        Ok(Dialect::Openai) => {}
-        Ok(Dialect::Unspecified) | Err(_) => return Err(("dialect", "no such dialect")),
-    }
-    let place = match CredentialPlace::try_from(wire.credential_place) {
-        Ok(CredentialPlace::Unspecified) | Err(_) => {
-            return Err(("credential_place", "no such place"));
-        }
-        Ok(place) => place,
-    };
-    if wire.authority.is_empty() || !is_visible(&wire.authority) || wire.authority.contains('/') {
-        return Err(("authority", "must be a host, with a port if need be"));
-    }
-    let prefix = wire.path_prefix.as_str();
-    let well_formed = prefix.is_empty() || prefix.starts_with('/') && !prefix.ends_with('/');
-    if !well_formed || !is_visible(prefix) || prefix.contains(['?', '#']) {
-        return Err((
-            "path_prefix",
-            "must be empty, or start with / and not end in one",
-        ));
-    }
-    if wire.cluster_name.is_empty() || !is_visible(&wire.cluster_name) {
-        return Err(("cluster_name", "must be the name of an Envoy cluster"));
-    }
-    Ok(Provider {
-        id: wire.id.as_str().into(),
-        authority: wire.authority.as_str().into(),
-        chat_completions_path: format!("{prefix}/chat/completions").into(),
-        cluster_name: wire.cluster_name.as_str().into(),
-        place,
-        stream_usage_option: wire.stream_usage_option,
-    })
-}
-
-fn is_visible(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 pub(super) fn compile(
@@ -264,9 +184,14 @@ fn compile_targets(
         } else {
             &target.upstream_model
         };
+        let paths = providers
+            .get(provider)
+            .map(|provider| provider.paths(upstream_model))
+            .unwrap_or_default();
         targets.push(Target {
             provider,
             upstream_model: upstream_model.as_str().into(),
+            paths,
             label: format!("{}/{upstream_model}", target.provider).into(),
             first_token_timeout_ms: match target.first_token_timeout_ms {
                 0 => DEFAULT_FIRST_TOKEN_TIMEOUT_MS,

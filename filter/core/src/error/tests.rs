@@ -1,6 +1,12 @@
 use proto::config::v1::LimitUnit;
 
 use super::*;
+
+const VOICE: Voice<'static> = Voice {
+    api: Api::ChatCompletions,
+    request_id: "id-1",
+};
+
 use crate::credit::{Cause, Refusal as Denied};
 
 fn limit_reached(cause: Cause) -> Refusal {
@@ -82,7 +88,7 @@ fn every() -> Vec<Refusal> {
 fn every_refusal_has_a_code_of_its_own_the_right_shape_and_advice_on_retrying() {
     let mut codes = std::collections::BTreeSet::new();
     for refusal in every() {
-        let reply = refusal.reply("id-1");
+        let reply = refusal.reply(VOICE);
         assert!(codes.insert(refusal.code()), "{}", refusal.code());
         assert!(reply.details.starts_with("turnpike_"));
         assert!((400..600).contains(&reply.status));
@@ -120,13 +126,13 @@ fn every_refusal_has_a_code_of_its_own_the_right_shape_and_advice_on_retrying() 
 #[test]
 fn an_event_and_a_body_carry_the_same_error() {
     for refusal in every() {
-        let event = refusal.event();
+        let event = refusal.event(VOICE);
         let json = event
             .strip_prefix(b"data: ")
             .unwrap()
             .strip_suffix(b"\n\n")
             .unwrap();
-        assert_eq!(json, refusal.body(), "{}", refusal.code());
+        assert_eq!(json, refusal.body(VOICE), "{}", refusal.code());
     }
 }
 
@@ -136,7 +142,7 @@ fn what_is_spent_is_not_to_be_retried_and_says_when_it_resets() {
         let found = reply.headers.iter().find(|(other, _)| *other == name);
         found.map(|(_, value)| value.to_string())
     };
-    let soon = limit_reached(denied(Denied::Spent, Some(1_800_000_000))).reply("id");
+    let soon = limit_reached(denied(Denied::Spent, Some(1_800_000_000))).reply(VOICE);
     assert_eq!(soon.status, 429);
     assert_eq!(header(&soon, "x-should-retry").as_deref(), Some("false"));
     assert_eq!(header(&soon, "retry-after").as_deref(), Some("1800"));
@@ -145,7 +151,7 @@ fn what_is_spent_is_not_to_be_retried_and_says_when_it_resets() {
     assert!(body.contains("resets in 30m0s"), "{body}");
     assert!(body.contains(r#""type":"insufficient_quota""#), "{body}");
     assert!(body.contains(r#""code":"insufficient_quota""#), "{body}");
-    let late = limit_reached(denied(Denied::Spent, Some(86_400_000_000))).reply("id");
+    let late = limit_reached(denied(Denied::Spent, Some(86_400_000_000))).reply(VOICE);
     assert_eq!(header(&late, "retry-after"), None);
 }
 
@@ -157,7 +163,7 @@ fn what_is_reserved_or_too_fast_says_when_to_come_again() {
             retry_in_us: 1_500_000,
         },
     ] {
-        let reply = limit_reached(cause).reply("id");
+        let reply = limit_reached(cause).reply(VOICE);
         assert_eq!(reply.status, 429);
         assert_eq!(reply.details, "turnpike_rate_limit_exceeded");
         let retry = |name| reply.headers.iter().find(|(other, _)| *other == name);

@@ -2,11 +2,28 @@
 
 use super::Exchange;
 use crate::attempt::Attempt;
-use crate::error::Refusal;
+use crate::error::{Refusal, Voice};
 use crate::forward;
 use crate::host::{Clock, HeaderSink};
-use crate::respond::ResponseStep;
+use crate::respond::{Beside, ResponseStep};
 use crate::text::Decimal;
+
+/// What stands beside an attempt's answer; of fields that are apart from the attempts.
+macro_rules! beside {
+    ($exchange:expr, $attempt:expr, $clock:expr) => {{
+        let admitted = $exchange.admitted.as_ref();
+        Beside {
+            secret: forward::secret_of(&$exchange.config, $attempt.planned),
+            voice: Voice {
+                api: $exchange.api.voice(),
+                request_id: &$exchange.request_id,
+            },
+            model: admitted.map_or("", |admitted| &admitted.model_asked),
+            shows_usage: admitted.is_some_and(|admitted| admitted.asks_usage),
+            clock: $clock,
+        }
+    }};
+}
 
 impl Exchange {
     /// ③ The head of the provider's answer has come. `end_of_stream`: it has no body.
@@ -19,8 +36,8 @@ impl Exchange {
         let Some(attempt) = self.attempts.last_mut() else {
             return ResponseStep::Pass;
         };
-        let expected = attempt.expected;
-        let step = attempt.answer.begin(headers, expected, clock);
+        let beside = beside!(self, attempt, clock);
+        let step = attempt.answer.begin(headers, attempt.expected, beside);
         if !end_of_stream {
             if step == ResponseStep::Pass && attempt.is_success() {
                 self.held.give_back();
@@ -28,8 +45,7 @@ impl Exchange {
             return step;
         }
         // No body to hold for: whatever the answer is, this is all of it.
-        let secret = forward::secret_of(&self.config, attempt.planned);
-        attempt.answer.end(secret, &mut self.missing_body, clock);
+        attempt.answer.end(beside, &mut self.missing_body);
         ResponseStep::Pass
     }
 
@@ -75,8 +91,8 @@ impl Exchange {
             out.extend_from_slice(chunk);
             return;
         };
-        let secret = forward::secret_of(&self.config, attempt.planned);
-        attempt.answer.transform(chunk, secret, out, clock);
+        let beside = beside!(self, attempt, clock);
+        attempt.answer.transform(chunk, beside, out);
     }
 
     /// ③ The answer's body has ended: appends to `out` what the client gets beyond its frames.
@@ -85,8 +101,8 @@ impl Exchange {
             return;
         }
         if let Some(attempt) = self.attempts.last_mut() {
-            let secret = forward::secret_of(&self.config, attempt.planned);
-            attempt.answer.end(secret, out, clock);
+            let beside = beside!(self, attempt, clock);
+            attempt.answer.end(beside, out);
         }
     }
 

@@ -1,6 +1,9 @@
 //! ② and ③: which target is tried next, and what it gets.
 
+use filter_llm::api::Api;
+use filter_llm::request::{PathFacts, RequestFault};
 use filter_llm::splice::Splices;
+use filter_llm::translate::{self, Terms};
 
 use super::{Admitted, AttemptStep, Exchange, Reply, STOP_CLUSTER};
 use crate::attempt::Attempt;
@@ -9,6 +12,10 @@ use crate::forward;
 use crate::host::{Clock, Clusters, HeaderSink, Now};
 use crate::respond::{Answer, Expected};
 use crate::route::Planned;
+use crate::text::Decimal;
+
+/// For APIs that must be told a bound of the output, where nobody says one.
+const DEFAULT_MAX_OUTPUT_TOKENS: u64 = 4096;
 
 impl Exchange {
     /// ② The cluster of an attempt, 1 for the first; [`STOP_CLUSTER`] when no target is left.
@@ -38,9 +45,10 @@ impl Exchange {
             self.is_stopped = true;
             return;
         };
-        let (splices, strips_usage) = self.splices_for(admitted, planned);
+        let (api, splices, strips_usage) = self.form_for(admitted, planned);
         let settings = &self.config.settings;
         let expected = Expected {
+            api,
             stream: admitted.stream,
             strips_usage,
             may_be_followed: self.next_planned < admitted.route.plan.len(),
@@ -60,6 +68,8 @@ impl Exchange {
             is_sent: false,
             is_unconnected: false,
             splices,
+            left_out: Vec::new(),
+            fault: None,
             expected,
             answer: Answer::default(),
         });
@@ -99,12 +109,18 @@ impl Exchange {
         };
     }
 
-    /// The changes to the body for one target; true when usage is asked for by us alone.
-    fn splices_for(&self, admitted: &Admitted, planned: Planned) -> (Splices, bool) {
+    /// The API that one target is asked in and, if it is the client's own, the changes to the body;
+    /// true when usage is asked for by us alone.
+    fn form_for(&self, admitted: &Admitted, planned: Planned) -> (Api, Splices, bool) {
         let Some((target, provider)) = forward::target_of(&self.config, planned) else {
-            return (Splices::new(), false);
+            return (admitted.api, Splices::new(), false);
         };
-        let wants_usage = admitted.stream && !admitted.asks_usage && provider.stream_usage_option;
+        let api = provider.serves(admitted.api).unwrap_or(admitted.api);
+        if api != admitted.api {
+            return (api, Splices::new(), false);
+        }
+        let wants_usage =
+            admitted.stream && !admitted.asks_usage && !provider.quirks.no_stream_options;
         let usage = if wants_usage {
             admitted.edits.include_usage()
         } else {
@@ -119,7 +135,7 @@ impl Exchange {
             .into_iter()
             .flat_map(|tokens| admitted.edits.limit_output(tokens));
         let splices = [rename, usage].into_iter().flatten().chain(output);
-        (splices.collect(), strips_usage)
+        (api, splices.collect(), strips_usage)
     }
 
     /// ③ Makes the attempt's head: host, path, credential, length. What the attempt before left in
@@ -132,25 +148,72 @@ impl Exchange {
             return AttemptStep::Reply(self.stop_reply());
         };
         attempt.has_begun = true;
-        forward::edit_attempt_head(
-            &self.config,
-            attempt,
-            before.last(),
-            admitted.body_len,
-            sink,
-        );
-        if attempt.splices.is_empty() {
+        forward::edit_attempt_head(&self.config, attempt, before.last(), sink);
+        if attempt.expected.api == admitted.api && attempt.splices.is_empty() {
+            // It may be the length of the body before.
+            if before
+                .last()
+                .is_some_and(|before| before.changes_body(admitted.api))
+            {
+                let len = admitted.body_len as u64;
+                sink.set("content-length", Decimal::new(len).as_bytes());
+            }
             AttemptStep::Pass
         } else {
-            AttemptStep::Splice
+            AttemptStep::Rewrite
         }
     }
 
-    /// ③ The body for this attempt, out of the client's whole body.
-    pub fn splice_body(&mut self, body: &[u8]) -> Vec<u8> {
-        self.attempts
-            .last()
-            .map_or_else(|| body.to_vec(), |attempt| attempt.splices.apply(body))
+    /// ③ The body for this attempt, out of the client's whole body, and what of the head depends on
+    /// it. An error: the target can't be asked this, and the client, or the next attempt, gets the
+    /// reply.
+    pub fn rewrite_body(
+        &mut self,
+        body: &[u8],
+        sink: &mut dyn HeaderSink,
+    ) -> Result<Vec<u8>, Reply> {
+        let written = self.written_body(body);
+        match written {
+            Ok(written) => {
+                let len = written.len() as u64;
+                sink.set("content-length", Decimal::new(len).as_bytes());
+                Ok(written)
+            }
+            Err(fault) => {
+                let refusal = Refusal::Untranslatable(fault);
+                let reply = self.refuse(&refusal);
+                if let Some(attempt) = self.attempts.last_mut() {
+                    attempt.fault = Some(refusal);
+                }
+                Err(reply)
+            }
+        }
+    }
+
+    fn written_body(&mut self, body: &[u8]) -> Result<Vec<u8>, RequestFault> {
+        let (Some(admitted), Some(attempt)) = (&mut self.admitted, self.attempts.last_mut()) else {
+            return Ok(body.to_vec());
+        };
+        let api = attempt.expected.api;
+        if api == admitted.api {
+            return Ok(attempt.splices.apply(body));
+        }
+        let Some((target, provider)) = forward::target_of(&self.config, attempt.planned) else {
+            return Ok(body.to_vec());
+        };
+        let path = PathFacts {
+            model: Some(&admitted.model_asked),
+            stream: admitted.stream,
+        };
+        let terms = Terms {
+            upstream_model: &target.upstream_model,
+            max_output_tokens: admitted.clamped_to,
+            default_max_output_tokens: DEFAULT_MAX_OUTPUT_TOKENS,
+            quirks: &provider.quirks,
+        };
+        let printed = translate::request(admitted.api, api, path, body, &terms)?;
+        attempt.left_out = printed.left_out;
+        Ok(printed.body)
     }
 
     /// ③ The last frame of this attempt's body was handed on.
@@ -196,17 +259,20 @@ impl Exchange {
     fn error_reply(&self, attempt: &Attempt) -> Option<(Reply, &'static str)> {
         let answer = &attempt.answer;
         if let Some(refusal) = answer.replacement() {
-            return Some((refusal.reply(&self.request_id), refusal.code()));
+            return Some((refusal.reply(self.voice()), refusal.code()));
+        }
+        if let Some(refusal) = &attempt.fault {
+            return Some((refusal.reply(self.voice()), refusal.code()));
         }
         let secret = forward::secret_of(&self.config, attempt.planned);
-        let body = answer.provider_error(secret)?;
+        let body = answer.provider_error(secret, self.voice())?;
         let refusal = Refusal::ProviderError {
             status: answer.status,
             retry_after_s: answer.retry_after_s,
         };
         let reply = Reply {
             body,
-            ..refusal.reply(&self.request_id)
+            ..refusal.reply(self.voice())
         };
         Some((reply, refusal.code()))
     }

@@ -5,7 +5,7 @@
 //! dialect. What exceeds it is no more than what comes between two looks, and what the provider
 //! has thought without showing it.
 
-use filter_llm::openai::closing::Closing;
+use filter_llm::closing::Closing;
 use proto::config::v1::Enforcement;
 
 use super::Exchange;
@@ -117,17 +117,23 @@ impl Exchange {
     fn close_stream(&mut self, now: Now, out: &mut Vec<u8>) {
         self.guard = Guard::Cut;
         self.error_code = Some("limit_cut");
-        let (Some(admitted), Some(attempt)) = (&self.admitted, self.attempts.last()) else {
+        let (Some(admitted), Some(attempt)) = (&self.admitted, self.attempts.last_mut()) else {
             return;
         };
         let usage = attempt.metered(admitted.text_bytes, true).usage;
+        if attempt.answer.close(usage, out) {
+            return;
+        }
         let model = self.config.models.get(attempt.planned.model);
+        let reading = attempt.answer.reading();
         let closing = Closing {
             id: &format!("chatcmpl-{}", self.request_id),
             model: model.map_or("", |model| &model.id),
             created_at_s: now.unix_s(),
-            usage: admitted.asks_usage.then_some(&usage),
+            usage: &usage,
+            shows_usage: admitted.asks_usage,
+            open_block: reading.and_then(|reading| reading.open_block),
         };
-        closing.write(out);
+        closing.write(admitted.api, out);
     }
 }

@@ -70,7 +70,7 @@ impl Exchange {
         } else {
             b"\n\n".to_vec()
         };
-        bytes.extend_from_slice(&refusal.event());
+        bytes.extend_from_slice(&refusal.event(self.voice()));
         LocalReply::Event(bytes)
     }
 

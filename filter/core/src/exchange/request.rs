@@ -1,6 +1,7 @@
 //! ① The request: begin, hold, and decide.
 
-use filter_llm::api::Api;
+use std::borrow::Cow;
+
 use filter_llm::request::{PathFacts, Request};
 
 use super::admission::Refused;
@@ -30,7 +31,9 @@ pub(super) fn begin(begin: &Begin<'_>, head: &Head<'_>) -> (Exchange, Step) {
         began: begin.clock.now(),
         held: HeldBody::new(begin.held),
         limits: begin.limits,
-        api: ClientApi::Unknown,
+        api: ClientApi::Unknown(read.dialect()),
+        path_model: None,
+        path_stream: false,
         request_id: read.request_id(&id_entropy),
         authority: read.authority.to_vec(),
         strip: Strip::default(),
@@ -89,19 +92,18 @@ impl Exchange {
         let endpoint = head.endpoint()?;
         self.api = endpoint.client_api();
         if endpoint == Endpoint::Health {
-            return Ok(Step::Reply(self.plain_reply(
-                "text/plain",
-                b"ok".to_vec(),
-                "turnpike_health",
-            )));
+            return Ok(self.health());
         }
         let config = &**self.config;
         let caller = authenticate(config, head.key()?, node, self.began)?;
         self.caller = Some(caller);
         let body = match endpoint {
-            Endpoint::ListModels => models::list(config, caller),
-            Endpoint::RetrieveModel(id) => models::retrieve(config, caller, &id)?,
-            Endpoint::ChatCompletions | Endpoint::Health => {
+            Endpoint::Health => return Ok(self.health()),
+            Endpoint::ListModels(dialect) => models::list(config, caller, dialect),
+            Endpoint::RetrieveModel(dialect, id) => models::retrieve(config, caller, dialect, &id)?,
+            Endpoint::Ask { model, stream, .. } => {
+                self.path_model = model.map(Cow::into_owned);
+                self.path_stream = stream;
                 let limit_bytes = config.settings.max_request_body_bytes;
                 head.check_body(limit_bytes)?;
                 self.attributes = Attributes::new(head.attributes()?);
@@ -113,6 +115,10 @@ impl Exchange {
             body,
             "turnpike_models",
         )))
+    }
+
+    fn health(&self) -> Step {
+        Step::Reply(self.plain_reply("text/plain", b"ok".to_vec(), "turnpike_health"))
     }
 
     fn plain_reply(
@@ -148,8 +154,15 @@ impl Exchange {
     pub(super) fn decide(&mut self, body: &[u8], clock: &dyn Clock) -> Result<Step, Box<Refused>> {
         self.hold(body.len() as u64)?;
         let caller = self.caller.ok_or(Refusal::MissingApiKey)?;
-        let request = Request::parse(Api::ChatCompletions, PathFacts::default(), body)
-            .map_err(Refusal::InvalidRequest)?;
+        let ClientApi::Ask(api) = self.api else {
+            return Err(Refusal::UnknownUrl.into());
+        };
+        let path_model = self.path_model.take();
+        let path = PathFacts {
+            model: path_model.as_deref(),
+            stream: self.path_stream,
+        };
+        let request = Request::parse(api, path, body).map_err(Refusal::InvalidRequest)?;
         for (name, value) in &request.metadata {
             self.attributes.push(name, value);
         }
@@ -158,6 +171,7 @@ impl Exchange {
             self.attributes.push(USER_ATTRIBUTE, user);
         }
         let wish = Wish {
+            api,
             model: &request.model,
             reasoning_effort: request.reasoning_effort.as_deref(),
             attributes: &self.attributes,
@@ -169,6 +183,7 @@ impl Exchange {
         let now = clock.now();
         let admitted = Admitted {
             admission: admit(now),
+            api,
             route,
             model_asked: request.model.clone().into_owned(),
             end_user: request

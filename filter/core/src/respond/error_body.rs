@@ -1,14 +1,12 @@
-//! A provider's error answer: collected, masked, and put into OpenAI's shape if it is not in it.
+//! A provider's error answer: collected, masked, and put into the client's shape if it is not in it.
 
 use std::borrow::Cow;
 
 use filter_llm::api::Api;
-use filter_llm::error::ErrorBody;
+use filter_llm::error::{self, ErrorBody};
 use filter_llm::mask::mask;
-use filter_llm::openai::error;
 
-use serde::Deserialize;
-
+use crate::error::Voice;
 use crate::text;
 
 /// An error that explains itself fits; the rest of a longer one is dropped.
@@ -18,14 +16,17 @@ const MAX_MESSAGE_BYTES: usize = 1024;
 /// The body of an error answer, collected up to its cap.
 pub(super) struct ErrorAnswer {
     status: u16,
+    /// The API that the provider was asked in.
+    api: Api,
     bytes: Vec<u8>,
     is_cut: bool,
 }
 
 impl ErrorAnswer {
-    pub(super) const fn new(status: u16) -> Self {
+    pub(super) const fn new(status: u16, api: Api) -> Self {
         Self {
             status,
+            api,
             bytes: Vec::new(),
             is_cut: false,
         }
@@ -44,13 +45,14 @@ impl ErrorAnswer {
     }
 
     /// Appends what the client gets.
-    pub(super) fn print(&self, secret: &[u8], out: &mut Vec<u8>) {
+    pub(super) fn print(&self, secret: &[u8], voice: Voice<'_>, out: &mut Vec<u8>) {
         let masked = mask(&self.bytes, secret);
-        if !self.is_cut && is_openai_error(&masked) {
+        let is_its_own = self.api == voice.api && error::is_of(voice.api, &masked);
+        if !self.is_cut && is_its_own {
             out.extend_from_slice(&masked);
             return;
         }
-        let provider = error::parse(&masked).unwrap_or_default();
+        let provider = error::parse(self.api, &masked).unwrap_or_default();
         let plain = String::from_utf8_lossy(&masked);
         let message = match provider.message.as_str() {
             "" => Cow::Borrowed(bounded(plain.trim())),
@@ -58,7 +60,7 @@ impl ErrorAnswer {
         };
         let body = ErrorBody {
             status: self.status,
-            request_id: "",
+            request_id: voice.request_id,
             message: text::or(
                 &message,
                 "The provider answered with an error and said no more.",
@@ -67,26 +69,8 @@ impl ErrorAnswer {
             param: None,
             code: Some(provider.code.as_str()).filter(|code| !code.is_empty()),
         };
-        out.extend_from_slice(&body.to_body(Api::ChatCompletions));
+        out.extend_from_slice(&body.to_body(voice.api));
     }
-}
-
-/// True for `{"error":{"message":"…"}}`, whatever else is in it.
-fn is_openai_error(body: &[u8]) -> bool {
-    #[derive(Deserialize)]
-    struct Body {
-        error: Inner,
-    }
-    #[derive(Deserialize)]
-    struct Inner {
-        #[serde(rename = "message")]
-        _message: String,
-    }
-    serde_json::from_slice::<Body>(body).is_ok_and(
-        |Body {
-             error: Inner { .. },
-         }| true,
-    )
 }
 
 const fn kind_of(status: u16) -> &'static str {

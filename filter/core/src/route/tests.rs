@@ -34,6 +34,7 @@ fn ask(resources: &Resources, ask: &Ask<'_>) -> Result<(String, Vec<String>), &'
         attributes.push(name, value);
     }
     let wish = Wish {
+        api: Api::ChatCompletions,
         model: ask.model,
         reasoning_effort: ask.effort,
         attributes: &attributes,

@@ -218,6 +218,49 @@ impl<'a> Answer<'a> {
         })
     }
 
+    /// The same, as a stream would have told it.
+    pub fn into_events(self) -> Vec<Event<'a>> {
+        let mut events = vec![Event::Start {
+            id: self.id,
+            model: self.model,
+        }];
+        let mut call = 0;
+        for part in self.parts {
+            match part {
+                Part::Text { text, .. } => events.push(Event::Text(text)),
+                Part::Refusal(text) => events.push(Event::Refusal(text)),
+                Part::Thinking(Thinking::Shown { text, signature }) => {
+                    events.push(Event::Thinking(text));
+                    events.extend(signature.map(Event::Signature));
+                }
+                Part::Thinking(Thinking::Redacted { data }) => events.push(Event::Redacted(data)),
+                Part::ToolCall(made) => {
+                    events.push(Event::CallStart {
+                        call,
+                        id: made.id,
+                        name: made.name,
+                        signature: made.signature,
+                    });
+                    events.push(Event::CallArguments {
+                        call,
+                        json: made.arguments,
+                    });
+                    events.push(Event::CallEnd { call });
+                    call += 1;
+                }
+                // No answer has these.
+                Part::Image(_) | Part::Audio(_) | Part::File(_) | Part::ToolResult(_) => {}
+            }
+        }
+        events.push(Event::Finish {
+            finish: self.finish.unwrap_or(Finish::Stop),
+            stop_sequence: self.stop_sequence,
+        });
+        events.extend(self.usage.map(Event::Usage));
+        events.push(Event::End);
+        events
+    }
+
     /// The thinking, in order.
     pub fn thinking(&self) -> impl Iterator<Item = &Thinking<'a>> {
         self.parts.iter().filter_map(|part| match part {

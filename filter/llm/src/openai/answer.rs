@@ -203,6 +203,8 @@ impl Reader for Answer {
     fn open(&mut self, path: &[Name]) {
         match path {
             [Name::Choices, Name::Item] => self.document.has_choice = true,
+            // One of the embeddings.
+            [Name::Data, Name::Item] => self.reading.has_content = true,
             _ if matches!(usage_path(path), Some([])) => {
                 self.document.has_usage |= path.len() == 1;
                 self.document.reported = Reported::default();
@@ -267,7 +269,8 @@ fn error_path(path: &[Name]) -> Option<&[Name]> {
     }
 }
 
-fn finish(word: &[u8]) -> Finish {
+/// A reason to end, by its word.
+pub(super) fn finish(word: &[u8]) -> Finish {
     match word {
         b"stop" | b"eos" | b"end_turn" | b"stop_sequence" => Finish::Stop,
         b"length" | b"max_tokens" | b"model_length" => Finish::Length,

@@ -1,5 +1,7 @@
 //! Errors of this dialect: ours for the client, and a provider's, read.
 
+use serde::Deserialize;
+
 use super::name::Name;
 use crate::error::ErrorBody;
 use crate::json::{Leaf, Reader, Scanner, unescape, write_text};
@@ -35,11 +37,26 @@ fn write_optional(out: &mut Vec<u8>, text: Option<&str>) {
 /// Reads the body of a provider's error answer, whole or cut off: OpenAI's form and those that
 /// compatible providers use in its place (`error` as a string, the members bare, FastAPI's
 /// `detail`, an array around it). `None`: it is none of them.
-pub fn parse(body: &[u8]) -> Option<ProviderError> {
+pub(crate) fn parse(body: &[u8]) -> Option<ProviderError> {
     let mut reader = ErrorReader::default();
     Scanner::new::<ErrorReader>().feed(body, &mut reader);
     let error = reader.parts.into_error();
     (reader.is_error || !error.message.is_empty()).then_some(error)
+}
+
+/// True for `{"error":{"message":"…"}}`, whatever else is in it.
+pub(crate) fn is_own(body: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Body {
+        #[serde(rename = "error")]
+        _error: Inner,
+    }
+    #[derive(Deserialize)]
+    struct Inner {
+        #[serde(rename = "message")]
+        _message: String,
+    }
+    serde_json::from_slice::<Body>(body).is_ok()
 }
 
 /// The members of an error object, escaped and bounded as they were shown.

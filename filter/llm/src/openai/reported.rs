@@ -1,7 +1,9 @@
 //! A usage object as providers of this dialect write it, and the one form it is brought to.
 
+use serde_json::value::RawValue;
+
 use super::name::Name;
-use crate::json::Leaf;
+use crate::json::{Leaf, Reader, Scanner};
 use crate::usage::{PLAUSIBLE_TOKENS, Usage};
 
 /// Bytes of a string that may hold a number of tokens.
@@ -110,6 +112,34 @@ impl Reported {
         } else {
             completion
         }
+    }
+}
+
+/// Reads a usage object by itself; `None`: it reports nothing.
+pub(super) fn read(usage: &RawValue) -> Option<Usage> {
+    let mut reader = UsageReader::default();
+    Scanner::new::<UsageReader>().feed(usage.get().as_bytes(), &mut reader);
+    reader.0.canonical()
+}
+
+#[derive(Default)]
+struct UsageReader(Reported);
+
+impl Reader for UsageReader {
+    type Name = Name;
+    const UNKNOWN: Name = Name::Unknown;
+    const ITEM: Name = Name::Item;
+
+    fn name(key: &[u8]) -> Name {
+        Name::of(key)
+    }
+
+    fn text_bytes_wanted(&self, _path: &[Name]) -> usize {
+        NUMBER_BYTES
+    }
+
+    fn leaf(&mut self, path: &[Name], leaf: Leaf<'_>) {
+        self.0.take(path, leaf);
     }
 }
 

@@ -2,6 +2,8 @@
 
 use serde_json::value::RawValue;
 
+use crate::api::Api;
+
 /// A request that cannot be taken: 400 of type `invalid_request_error`. Displays its message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -39,6 +41,14 @@ impl RequestFault {
         }
         Self::of_body(
             &format!("the request body is not valid JSON: {error}"),
+            None,
+        )
+    }
+
+    pub(crate) fn no_translation(client: Api, provider: Api) -> Self {
+        let (client, provider) = (client.as_str(), provider.as_str());
+        Self::of_body(
+            &format!("requests of {client} can't be put into {provider}"),
             None,
         )
     }

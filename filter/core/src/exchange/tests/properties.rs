@@ -104,7 +104,7 @@ proptest! {
         exchange.on_response_head(&pairs, end_of_stream, &shell.clock);
         exchange.on_response_end(&mut Vec::new(), &shell.clock);
         exchange.select(3, &shell.clusters, &shell.clock);
-        exchange.splice_body(&body);
+        exchange.rewrite_body(&body, &mut Sink(&mut Headers::new())).ok();
         let end = StreamEnd { response_code: 200, details: &body, flags: 0, shutdown: false };
         exchange.settle(&end, &shell.clock);
     }

@@ -65,7 +65,7 @@ fn what_is_not_an_endpoint_is_404_and_a_wrong_method_405() {
         "/v1//chat/completions",
         "/v1/Chat/completions",
         "/v1/chat%2Fcompletions",
-        "/v1/embeddings",
+        "/v1/audio/speech",
         "/v1/models/",
         "/healthz/",
         "",

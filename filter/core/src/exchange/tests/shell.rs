@@ -372,7 +372,9 @@ impl Run<'_> {
                 return (code, details);
             }
             let sent = match step {
-                AttemptStep::Splice => exchange.splice_body(body),
+                AttemptStep::Rewrite => exchange
+                    .rewrite_body(body, &mut Sink(&mut self.headers))
+                    .expect("the target can be asked this"),
                 _ => body.to_vec(),
             };
             exchange.on_request_sent();

@@ -1,0 +1,376 @@
+//! Where models are served, and how requests to there look.
+
+use std::collections::BTreeMap;
+
+use filter_llm::api::{Api, Dialect};
+use filter_llm::translate::Quirks;
+use proto::config::v1::{self as wire, CredentialPlace};
+
+use super::ResourceKind;
+use super::compile::Faults;
+use crate::text;
+
+/// Stands for the upstream model in a path prefix.
+const MODEL: &str = "{model}";
+const MOST_HEADERS: usize = 16;
+/// Headers that are the gateway's, Envoy's or the connection's own.
+const OWN_HEADERS: [&str; 14] = [
+    "accept-encoding",
+    "api-key",
+    "authorization",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "host",
+    "te",
+    "transfer-encoding",
+    "upgrade",
+    "x-api-key",
+    "x-goog-api-key",
+    "x-request-id",
+];
+
+/// Where models are served.
+pub(crate) struct Provider {
+    pub(crate) id: Box<str>,
+    pub(crate) dialect: Dialect,
+    pub(crate) authority: Box<str>,
+    path_prefix: Box<str>,
+    query: Box<str>,
+    pub(crate) cluster_name: Box<str>,
+    pub(crate) place: CredentialPlace,
+    /// AWS region that requests are signed for.
+    pub(crate) region: Box<str>,
+    /// Sent with every request.
+    pub(crate) headers: Vec<(Box<str>, Box<str>)>,
+    pub(crate) quirks: Quirks,
+}
+
+impl Provider {
+    pub(crate) fn takes_credential(&self) -> bool {
+        self.place != CredentialPlace::None
+    }
+
+    /// The header that carries the credential.
+    pub(crate) fn credential_header(&self) -> Option<&'static str> {
+        match self.place {
+            CredentialPlace::Bearer | CredentialPlace::Sigv4 => Some("authorization"),
+            CredentialPlace::ApiKey => Some("api-key"),
+            CredentialPlace::XApiKey => Some("x-api-key"),
+            CredentialPlace::XGoogApiKey => Some("x-goog-api-key"),
+            CredentialPlace::None | CredentialPlace::Unspecified => None,
+        }
+    }
+
+    /// The API in which requests of a client's API go to this provider; `None`: they can't.
+    pub(crate) fn serves(&self, client: Api) -> Option<Api> {
+        let is_missing = client == Api::Responses && self.quirks.no_responses;
+        if self.dialect.has(client) && !is_missing {
+            Some(client)
+        } else if client.is_conversation() {
+            Some(self.dialect.main_api())
+        } else {
+            None
+        }
+    }
+
+    /// The paths of one model's requests.
+    pub(super) fn paths(&self, upstream_model: &str) -> Paths {
+        let paths = Api::ALL.into_iter().filter(|api| self.dialect.has(*api));
+        let each = paths.flat_map(|api| {
+            [false, true].map(|stream| {
+                let path = self.path(api, stream, upstream_model);
+                (api, stream, path.into_boxed_str())
+            })
+        });
+        Paths(each.collect())
+    }
+
+    fn path(&self, api: Api, stream: bool, upstream_model: &str) -> String {
+        let model = text::percent_encode(upstream_model);
+        let is_vertex = self.quirks.is_vertex;
+        let own = match (api, stream) {
+            (Api::ChatCompletions, _) => "/chat/completions".to_owned(),
+            (Api::Completions, _) => "/completions".to_owned(),
+            (Api::Embeddings, _) => "/embeddings".to_owned(),
+            (Api::Responses, _) => "/responses".to_owned(),
+            (Api::Messages, false) if is_vertex => format!("/models/{model}:rawPredict"),
+            (Api::Messages, true) if is_vertex => format!("/models/{model}:streamRawPredict"),
+            (Api::CountTokens, _) if is_vertex => "/models/count-tokens:rawPredict".to_owned(),
+            (Api::Messages, _) => "/messages".to_owned(),
+            (Api::CountTokens, _) => "/messages/count_tokens".to_owned(),
+            (Api::GenerateContent, false) => format!("/models/{model}:generateContent"),
+            (Api::GenerateContent, true) => {
+                format!("/models/{model}:streamGenerateContent?alt=sse")
+            }
+            (Api::Converse, false) => format!("/model/{model}/converse"),
+            (Api::Converse, true) => format!("/model/{model}/converse-stream"),
+            (Api::Inference, _) => String::new(),
+        };
+        let mut path = self.path_prefix.replace(MODEL, &model);
+        path.push_str(&own);
+        if !self.query.is_empty() {
+            path.push(if own.contains('?') { '&' } else { '?' });
+            path.push_str(&self.query);
+        }
+        path
+    }
+}
+
+/// The paths of one target's requests, whole with their query.
+#[derive(Default)]
+pub(crate) struct Paths(Vec<(Api, bool, Box<str>)>);
+
+impl Paths {
+    /// Empty for an API that the target does not serve.
+    pub(crate) fn path(&self, api: Api, stream: bool) -> &str {
+        let found = self
+            .0
+            .iter()
+            .find(|(of, is, _)| *of == api && *is == stream);
+        found.map_or("", |(_, _, path)| path)
+    }
+}
+
+pub(super) fn compile(
+    wire: &BTreeMap<String, wire::Provider>,
+    faults: &mut Faults,
+) -> Vec<Provider> {
+    let mut providers = Vec::with_capacity(wire.len());
+    for (name, provider) in wire {
+        if !faults.check_id(ResourceKind::Provider, name, &provider.id) {
+            continue;
+        }
+        match compile_provider(provider) {
+            Ok(provider) => providers.push(provider),
+            Err((place, reason)) => faults.add(ResourceKind::Provider, name, place, reason),
+        }
+    }
+    providers
+}
+
+/// The place at fault, and why.
+type Fault = (&'static str, &'static str);
+
+fn compile_provider(wire: &wire::Provider) -> Result<Provider, Fault> {
+    let dialect = match wire::Dialect::try_from(wire.dialect) {
+        Ok(wire::Dialect::Openai) => Dialect::OpenAi,
+        Ok(wire::Dialect::Anthropic) => Dialect::Anthropic,
+        Ok(wire::Dialect::Gemini) => Dialect::Gemini,
+        Ok(wire::Dialect::Converse) => Dialect::Converse,
+        Ok(wire::Dialect::Unspecified) | Err(_) => return Err(("dialect", "no such dialect")),
+    };
+    let place = match CredentialPlace::try_from(wire.credential_place) {
+        Ok(CredentialPlace::Unspecified) | Err(_) => {
+            return Err(("credential_place", "no such place"));
+        }
+        Ok(place) => place,
+    };
+    check_address(wire)?;
+    if place == CredentialPlace::Sigv4 && !is_region(&wire.region) {
+        return Err(("region", "must be an AWS region, such as us-east-1"));
+    }
+    Ok(Provider {
+        id: wire.id.as_str().into(),
+        dialect,
+        authority: wire.authority.as_str().into(),
+        path_prefix: wire.path_prefix.as_str().into(),
+        query: wire.query.as_str().into(),
+        cluster_name: wire.cluster_name.as_str().into(),
+        place,
+        region: wire.region.as_str().into(),
+        headers: compile_headers(&wire.headers)?,
+        quirks: quirks(wire),
+    })
+}
+
+fn check_address(wire: &wire::Provider) -> Result<(), Fault> {
+    if wire.authority.is_empty() || !is_visible(&wire.authority) || wire.authority.contains('/') {
+        return Err(("authority", "must be a host, with a port if need be"));
+    }
+    let prefix = wire.path_prefix.as_str();
+    let well_formed = prefix.is_empty() || prefix.starts_with('/') && !prefix.ends_with('/');
+    if !well_formed || !is_visible(prefix) || prefix.contains(['?', '#']) {
+        return Err((
+            "path_prefix",
+            "must be empty, or start with / and not end in one",
+        ));
+    }
+    if !is_visible(&wire.query) || wire.query.contains(['?', '#']) {
+        return Err(("query", "must be a query without its question mark"));
+    }
+    if wire.cluster_name.is_empty() || !is_visible(&wire.cluster_name) {
+        return Err(("cluster_name", "must be the name of an Envoy cluster"));
+    }
+    Ok(())
+}
+
+fn compile_headers(wire: &[wire::Header]) -> Result<Vec<(Box<str>, Box<str>)>, Fault> {
+    if wire.len() > MOST_HEADERS {
+        return Err(("headers", "at most 16"));
+    }
+    let mut headers: Vec<(Box<str>, Box<str>)> = Vec::with_capacity(wire.len());
+    for wire::Header { name, value } in wire {
+        let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        if name.is_empty() || !name.bytes().all(is_name) {
+            return Err(("headers", "a name must be of a-z, 0-9 and -"));
+        }
+        let is_own = OWN_HEADERS.binary_search(&name.as_str()).is_ok();
+        if is_own || name.starts_with("x-envoy-") || name.starts_with("x-turnpike-") {
+            return Err(("headers", "one is the gateway's own"));
+        }
+        if headers.iter().any(|(other, _)| **other == **name) {
+            return Err(("headers", "one is there twice"));
+        }
+        let is_text = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
+        if value.trim() != value || !value.bytes().all(is_text) {
+            return Err(("headers", "a value must be visible ASCII"));
+        }
+        headers.push((name.as_str().into(), value.as_str().into()));
+    }
+    Ok(headers)
+}
+
+fn quirks(wire: &wire::Provider) -> Quirks {
+    let said = wire.quirks.unwrap_or_default();
+    Quirks {
+        max_tokens_member: said.max_tokens_member,
+        no_stream_options: !wire.stream_usage_option,
+        no_json_schema: said.no_json_schema,
+        no_reasoning: said.no_reasoning,
+        no_parallel_tool_calls: said.no_parallel_tool_calls,
+        tool_choice_any: said.tool_choice_any,
+        no_links: said.no_links,
+        is_vertex: said.vertex,
+        no_responses: said.no_responses,
+        wants_reasoning_back: said.wants_reasoning_back,
+    }
+}
+
+fn is_region(region: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    !region.is_empty() && region.bytes().all(is_part)
+}
+
+fn is_visible(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn provider(dialect: wire::Dialect, prefix: &str, query: &str) -> wire::Provider {
+        wire::Provider {
+            id: "p".into(),
+            dialect: dialect.into(),
+            authority: "p.example".into(),
+            path_prefix: prefix.into(),
+            query: query.into(),
+            cluster_name: "c".into(),
+            credential_place: CredentialPlace::Bearer.into(),
+            ..wire::Provider::default()
+        }
+    }
+
+    fn fault(provider: &wire::Provider) -> Fault {
+        compile_provider(provider).map(|_| ()).unwrap_err()
+    }
+
+    #[test]
+    fn every_providers_paths_are_made_of_prefix_api_model_and_query() {
+        let vertex = wire::Quirks {
+            vertex: true,
+            ..wire::Quirks::default()
+        };
+        let mut on_vertex = provider(wire::Dialect::Anthropic, "/v1/projects/p", "");
+        on_vertex.quirks = Some(vertex);
+        let azure = provider(
+            wire::Dialect::Openai,
+            "/openai/deployments/{model}",
+            "api-version=2024-10-21",
+        );
+        let gemini = provider(wire::Dialect::Gemini, "/v1beta", "x=1");
+        let bedrock = provider(wire::Dialect::Converse, "", "");
+        for (provider, api, stream, path) in [
+            (
+                &azure,
+                Api::ChatCompletions,
+                true,
+                "/openai/deployments/m%2F1/chat/completions?api-version=2024-10-21",
+            ),
+            (
+                &gemini,
+                Api::GenerateContent,
+                true,
+                "/v1beta/models/m%2F1:streamGenerateContent?alt=sse&x=1",
+            ),
+            (
+                &gemini,
+                Api::GenerateContent,
+                false,
+                "/v1beta/models/m%2F1:generateContent?x=1",
+            ),
+            (
+                &on_vertex,
+                Api::Messages,
+                true,
+                "/v1/projects/p/models/m%2F1:streamRawPredict",
+            ),
+            (
+                &bedrock,
+                Api::Converse,
+                true,
+                "/model/m%2F1/converse-stream",
+            ),
+            (&bedrock, Api::Messages, true, ""),
+        ] {
+            let compiled = compile_provider(provider).map_err(|fault| fault.1).unwrap();
+            assert_eq!(compiled.paths("m/1").path(api, stream), path);
+        }
+    }
+
+    #[test]
+    fn an_api_is_served_as_it_is_or_translated_or_not_at_all() {
+        let openai = compile_provider(&provider(wire::Dialect::Openai, "/v1", ""))
+            .unwrap_or_else(|_| panic!());
+        assert_eq!(openai.serves(Api::Responses), Some(Api::Responses));
+        assert_eq!(openai.serves(Api::Messages), Some(Api::ChatCompletions));
+        assert_eq!(openai.serves(Api::CountTokens), None);
+        let mut older = provider(wire::Dialect::Openai, "/v1", "");
+        older.quirks = Some(wire::Quirks {
+            no_responses: true,
+            ..wire::Quirks::default()
+        });
+        let older = compile_provider(&older).unwrap_or_else(|_| panic!());
+        assert_eq!(older.serves(Api::Responses), Some(Api::ChatCompletions));
+    }
+
+    #[test]
+    fn headers_of_the_gateways_own_are_refused() {
+        assert!(OWN_HEADERS.is_sorted());
+        for (name, value) in [
+            ("authorization", "x"),
+            ("x-envoy-max-retries", "9"),
+            ("Anthropic-Version", "x"),
+            ("a", "line\nbreak"),
+        ] {
+            let mut with = provider(wire::Dialect::Openai, "/v1", "");
+            with.headers = vec![wire::Header {
+                name: name.into(),
+                value: value.into(),
+            }];
+            assert_eq!(fault(&with).0, "headers", "{name}");
+        }
+    }
+
+    #[test]
+    fn signing_wants_a_region() {
+        let mut signed = provider(wire::Dialect::Converse, "", "");
+        signed.credential_place = CredentialPlace::Sigv4.into();
+        assert_eq!(fault(&signed).0, "region");
+        signed.region = "us-east-1".into();
+        assert!(compile_provider(&signed).is_ok());
+    }
+}

@@ -1,0 +1,218 @@
+//! A request's objects, read member by member, so that no member goes unnoticed.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::request::RequestFault;
+
+/// Where a value stands. Displays as a path: `messages[2].content`; the body itself as nothing.
+#[derive(Clone, Copy)]
+pub(super) enum Place<'p> {
+    Body,
+    Member(&'p Place<'p>, &'static str),
+    Element(&'p Place<'p>, usize),
+}
+
+impl Place<'_> {
+    /// A fault of the value here.
+    pub(super) fn fault(&self, wanted: &str) -> RequestFault {
+        RequestFault {
+            param: self.outermost(),
+            message: format!("`{self}` must be {wanted}"),
+            code: Some("invalid_value"),
+        }
+    }
+
+    fn outermost(&self) -> Option<&'static str> {
+        match self {
+            Place::Body => None,
+            Place::Member(Place::Body, name) => Some(name),
+            Place::Member(parent, _) | Place::Element(parent, _) => parent.outermost(),
+        }
+    }
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Body => Ok(()),
+            Place::Member(Place::Body, name) => f.write_str(name),
+            Place::Member(parent, name) => write!(f, "{parent}.{name}"),
+            Place::Element(parent, index) => write!(f, "{parent}[{index}]"),
+        }
+    }
+}
+
+/// An object's members, in order; null ones are as good as missing, and left out.
+#[derive(Debug, Default)]
+pub(super) struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'a> Members<'a> {
+    /// An object to take members of.
+    pub(super) fn at<'p>(self, place: &'p Place<'p>) -> Object<'a, 'p> {
+        let Self(members) = self;
+        Object { members, place }
+    }
+}
+
+/// An object whose members are taken one by one; what is left in the end has no meaning to us.
+pub(super) struct Object<'a, 'p> {
+    members: Vec<(Cow<'a, str>, &'a RawValue)>,
+    place: &'p Place<'p>,
+}
+
+impl<'a, 'p> Object<'a, 'p> {
+    /// The object in `value`.
+    pub(super) fn read(value: &'a RawValue, place: &'p Place<'p>) -> Result<Self, RequestFault> {
+        let members: Members<'a> =
+            serde_json::from_str(value.get()).map_err(|_| place.fault("an object"))?;
+        Ok(members.at(place))
+    }
+
+    pub(super) fn place(&self) -> &'p Place<'p> {
+        self.place
+    }
+
+    /// Takes a member; one that is there twice is a fault.
+    pub(super) fn take(&mut self, name: &'static str) -> Result<Option<&'a RawValue>, RequestFault> {
+        let at = self.members.iter().position(|(key, _)| key == name);
+        let Some(at) = at else { return Ok(None) };
+        let (_, value) = self.members.remove(at);
+        if self.members.iter().any(|(key, _)| key == name) {
+            let mut fault = self.member(name).fault("there once only");
+            fault.code = Some("duplicate_parameter");
+            return Err(fault);
+        }
+        Ok(Some(value))
+    }
+
+    /// Takes a member only if it is as wanted.
+    pub(super) fn take_if(
+        &mut self,
+        name: &'static str,
+        is_wanted: impl FnOnce(&RawValue) -> bool,
+    ) {
+        let at = self.members.iter().position(|(key, _)| key == name);
+        let member = at.and_then(|at| Some((at, self.members.get(at)?)));
+        if let Some((at, (_, value))) = member
+            && is_wanted(value)
+        {
+            self.members.remove(at);
+        }
+    }
+
+    pub(super) fn take_text(
+        &mut self,
+        name: &'static str,
+    ) -> Result<Option<Cow<'a, str>>, RequestFault> {
+        self.take_as(name, "a string", text)
+    }
+
+    pub(super) fn take_flag(&mut self, name: &'static str) -> Result<Option<bool>, RequestFault> {
+        self.take_as(name, "a boolean", |value| value.get().parse().ok())
+    }
+
+    pub(super) fn take_count(&mut self, name: &'static str) -> Result<Option<u64>, RequestFault> {
+        let wanted = "a whole number of at least 0";
+        self.take_as(name, wanted, |value| value.get().parse().ok())
+    }
+
+    pub(super) fn take_integer(&mut self, name: &'static str) -> Result<Option<i64>, RequestFault> {
+        self.take_as(name, "a whole number", |value| value.get().parse().ok())
+    }
+
+    pub(super) fn take_number(&mut self, name: &'static str) -> Result<Option<f64>, RequestFault> {
+        self.take_as(name, "a number", |value| {
+            value.get().parse().ok().filter(|number: &f64| number.is_finite())
+        })
+    }
+
+    /// Takes an array of objects.
+    pub(super) fn take_objects(
+        &mut self,
+        name: &'static str,
+    ) -> Result<Option<Vec<Members<'a>>>, RequestFault> {
+        self.take_as(name, "an array of objects", objects)
+    }
+
+    pub(super) fn take_as<T>(
+        &mut self,
+        name: &'static str,
+        wanted: &str,
+        convert: impl FnOnce(&'a RawValue) -> Option<T>,
+    ) -> Result<Option<T>, RequestFault> {
+        let Some(value) = self.take(name)? else {
+            return Ok(None);
+        };
+        let fault = || self.member(name).fault(wanted);
+        convert(value).map(Some).ok_or_else(fault)
+    }
+
+    /// A fault of a member that is missing.
+    pub(super) fn missing(&self, name: &'static str) -> RequestFault {
+        let mut fault = self.member(name).fault("there");
+        fault.code = Some("missing_required_parameter");
+        fault
+    }
+
+    /// Names what has not been taken.
+    pub(super) fn leave(self, left_out: &mut Vec<Cow<'a, str>>) {
+        let Self { members, place } = self;
+        left_out.extend(members.into_iter().map(|(key, _)| match place {
+            Place::Body => key,
+            place => format!("{place}.{key}").into(),
+        }));
+    }
+
+    pub(super) fn member(&self, name: &'static str) -> Place<'p> {
+        Place::Member(self.place, name)
+    }
+}
+
+/// The text of a string; `None`: the value is no string of Unicode characters.
+pub(super) fn text(value: &RawValue) -> Option<Cow<'_, str>> {
+    let quoted = value.get();
+    let inner = quoted.strip_prefix('"')?.strip_suffix('"')?;
+    if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
+        return Some(Cow::Borrowed(inner));
+    }
+    serde_json::from_str(quoted).ok().map(Cow::Owned)
+}
+
+/// The elements of an array of objects.
+pub(super) fn objects(value: &RawValue) -> Option<Vec<Members<'_>>> {
+    serde_json::from_str(value.get()).ok()
+}
+
+#[derive(Deserialize)]
+struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_map(MembersVisitor)
+    }
+}
+
+struct MembersVisitor;
+
+impl<'de> Visitor<'de> for MembersVisitor {
+    type Value = Members<'de>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut members = Vec::new();
+        while let Some((Key(key), value)) = map.next_entry::<Key<'de>, &'de RawValue>()? {
+            if value.get() != "null" {
+                members.push((key, value));
+            }
+        }
+        Ok(Members(members))
+    }
+}
