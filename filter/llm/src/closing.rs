@@ -1,8 +1,8 @@
 //! The last events of a stream that the gateway ends before its provider does.
 
 use crate::api::Api;
-use crate::openai;
 use crate::usage::Usage;
+use crate::{gemini, openai};
 
 /// What the closing events name, as the stream's own events do.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +21,9 @@ impl Closing<'_> {
     /// Appends events that finish the first choice for its length, tell the usage, and end the
     /// stream. What was sent before must end where an event ends.
     pub fn write(&self, api: Api, out: &mut Vec<u8>) {
-        let _ = api;
-        openai::closing::write(self, out);
+        match api {
+            Api::GenerateContent => gemini::closing::write(self, out),
+            _ => openai::closing::write(self, out),
+        }
     }
 }

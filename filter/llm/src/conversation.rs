@@ -8,6 +8,8 @@
 //! Borrowed from the bytes that were read, wherever they have no escapes.
 
 mod answer;
+#[cfg(test)]
+pub(crate) mod arbitrary;
 mod request;
 
 pub use answer::{Answer, Event, EventQueue, Finish};

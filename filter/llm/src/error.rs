@@ -1,20 +1,24 @@
 //! Errors, as each API tells them.
 
 use crate::api::Api;
-use crate::openai;
 use crate::provider_error::ProviderError;
+use crate::{gemini, openai};
 
 /// Reads the body of a provider's error answer, whole or cut off; `None`: it is none.
 pub fn parse(api: Api, body: &[u8]) -> Option<ProviderError> {
-    let _ = api;
-    openai::error::parse(body)
+    match api {
+        Api::GenerateContent => gemini::error::parse(body),
+        _ => openai::error::parse(body),
+    }
 }
 
 /// Whether a body is an error in this API's own shape, so that its clients can be given it as it
 /// is.
 pub fn is_of(api: Api, body: &[u8]) -> bool {
-    let _ = api;
-    openai::error::is_own(body)
+    match api {
+        Api::GenerateContent => gemini::error::is_own(body),
+        _ => openai::error::is_own(body),
+    }
 }
 
 /// An error to be told to a client. Where an API has no place for a member, it is left out.
@@ -34,8 +38,10 @@ impl ErrorBody<'_> {
     /// The body of an error answer.
     pub fn to_body(&self, api: Api) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.message.len() + 128);
-        let _ = api;
-        openai::error::print(self, &mut out);
+        match api {
+            Api::GenerateContent => gemini::error::print(self, &mut out),
+            _ => openai::error::print(self, &mut out),
+        }
         out
     }
 
@@ -43,8 +49,10 @@ impl ErrorBody<'_> {
     /// an event's boundary.
     pub fn to_event(&self, api: Api) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.message.len() + 136);
-        let _ = api;
-        openai::error::print_event(self, &mut out);
+        match api {
+            Api::GenerateContent => gemini::error::print_event(self, &mut out),
+            _ => openai::error::print_event(self, &mut out),
+        }
         out
     }
 }

@@ -18,6 +18,7 @@ pub mod conversation;
 pub mod error;
 pub mod estimate;
 pub mod event_stream;
+pub mod gemini;
 pub mod json;
 pub mod mask;
 pub mod meter;

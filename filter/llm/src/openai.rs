@@ -1,8 +1,15 @@
-//! OpenAI's chat completions, as OpenAI and the providers compatible with it speak it.
+//! OpenAI's chat completions, completions and embeddings, as OpenAI and the providers compatible
+//! with it speak them.
 
 pub(crate) mod answer;
 pub(crate) mod chat;
 pub(crate) mod closing;
+pub(crate) mod completions;
+pub(crate) mod embeddings;
 pub(crate) mod error;
+mod input;
 mod name;
+pub(crate) mod object;
 mod reported;
+mod stream_options;
+mod usage;

@@ -65,9 +65,11 @@ pub struct Needs {
 impl<'a> Request<'a> {
     /// Reads a body, which must be one JSON object in UTF-8 with no known member twice.
     pub fn parse(api: Api, path: PathFacts<'a>, body: &'a [u8]) -> Result<Self, RequestFault> {
-        let _ = path;
         match api {
             Api::ChatCompletions => crate::openai::chat::parse(body),
+            Api::Completions => crate::openai::completions::parse(body),
+            Api::Embeddings => crate::openai::embeddings::parse(body),
+            Api::GenerateContent => crate::gemini::parse(path, body),
             _ => Err(RequestFault::not_an_object()),
         }
     }

@@ -151,7 +151,7 @@ pub struct Tool<'a> {
     pub name: Cow<'a, str>,
     pub description: Option<Cow<'a, str>>,
     /// JSON schema of the arguments; `None`: it takes none.
-    pub parameters: Option<&'a RawValue>,
+    pub parameters: Option<Cow<'a, RawValue>>,
     pub strict: Option<bool>,
     pub cache: Option<CacheMark>,
 }
@@ -181,7 +181,7 @@ pub struct Schema<'a> {
     /// Empty: none was given.
     pub name: Cow<'a, str>,
     pub description: Option<Cow<'a, str>>,
-    pub schema: &'a RawValue,
+    pub schema: Cow<'a, RawValue>,
     pub strict: Option<bool>,
 }
 

@@ -3,7 +3,7 @@
 use super::{Leaf, Reader};
 
 /// Containers deep to which paths are told; what lies deeper is passed over.
-pub const TRACKED_DEPTH: usize = 8;
+pub const TRACKED_DEPTH: usize = 10;
 /// Containers deep to which it is known which are arrays.
 const KNOWN_DEPTH: usize = 64;
 /// Longest key and longest number worth reading, in bytes.

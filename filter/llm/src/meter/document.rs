@@ -6,9 +6,9 @@ use super::strip::Stripped;
 use crate::api::Api;
 use crate::event_stream::{Field, Piece, fields};
 use crate::json::{Reader, Scanner};
-use crate::openai;
 use crate::provider_error::ProviderError;
 use crate::reading::Reading;
+use crate::{gemini, openai};
 
 /// Reads what one API's documents tell: whole answers, and the data of a stream's events.
 pub(crate) trait ReadAnswer: Reader + Default {
@@ -47,19 +47,23 @@ pub(crate) trait ReadAnswer: Reader + Default {
 #[derive(Clone, Debug)]
 pub(super) enum Documents {
     Chat(Documented<openai::answer::Answer>),
+    Gemini(Documented<gemini::answer::Answer>),
 }
 
 impl Documents {
     pub(super) fn new(api: Api) -> Self {
-        let _ = api;
-        // Completions and embeddings have their usage and choices where chat has them.
-        Self::Chat(Documented::new())
+        match api {
+            Api::GenerateContent => Self::Gemini(Documented::new()),
+            // Completions and embeddings have their usage and choices where chat has them.
+            _ => Self::Chat(Documented::new()),
+        }
     }
 
     /// Reads a piece and tells what is left of it when usage is stripped.
     pub(super) fn read(&mut self, piece: Piece<'_>) -> Stripped {
         match self {
             Self::Chat(documents) => documents.read(piece),
+            Self::Gemini(documents) => documents.read(piece),
         }
     }
 
@@ -67,6 +71,7 @@ impl Documents {
     pub(super) fn feed(&mut self, chunk: &[u8]) -> bool {
         match self {
             Self::Chat(documents) => documents.feed(chunk),
+            Self::Gemini(documents) => documents.feed(chunk),
         }
     }
 
@@ -74,24 +79,28 @@ impl Documents {
     pub(super) fn finish(&mut self) -> bool {
         match self {
             Self::Chat(documents) => documents.finish(),
+            Self::Gemini(documents) => documents.finish(),
         }
     }
 
     pub(super) fn usage_spans(&self) -> &[Range<usize>] {
         match self {
             Self::Chat(documents) => documents.answer.usage_spans(),
+            Self::Gemini(documents) => documents.answer.usage_spans(),
         }
     }
 
     pub(super) fn reading(&self) -> &Reading {
         match self {
             Self::Chat(documents) => documents.answer.reading(),
+            Self::Gemini(documents) => documents.answer.reading(),
         }
     }
 
     pub(super) fn reading_mut(&mut self) -> &mut Reading {
         match self {
             Self::Chat(documents) => documents.answer.reading_mut(),
+            Self::Gemini(documents) => documents.answer.reading_mut(),
         }
     }
 }

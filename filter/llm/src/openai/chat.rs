@@ -1,11 +1,36 @@
 //! `POST /v1/chat/completions`: what decides is read, all else stays the bytes it is.
+//!
+//! That is all for a provider of the same API. Towards another one, requests and answers are read
+//! and printed by [`read_request()`], [`print_request()`], [`read_answer()`], [`print_answer()`],
+//! [`ChatEvents`] and [`ChatChunks`]. How thinking gets to clients and back says `thought`.
 
+mod document;
 mod edits;
+mod print_answer;
+mod print_content;
+mod print_events;
+mod print_messages;
+mod print_request;
 mod prompt;
+mod read_answer;
+mod read_content;
+mod read_events;
+mod read_messages;
+mod read_request;
+mod read_tools;
+mod thought;
+
+pub(crate) use print_answer::print_answer;
+pub(crate) use print_events::ChatChunks;
+pub(crate) use print_request::print_request;
+pub(crate) use read_answer::read_answer;
+pub(crate) use read_events::ChatEvents;
+pub(crate) use read_request::read_request;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::openai::stream_options::StreamOptions;
 use crate::request::{Needs, Request, RequestFault, convert, members, present};
 
 /// Reads a request.
@@ -47,7 +72,7 @@ struct Members<'a> {
 
 impl<'a> Members<'a> {
     fn into_request(self, body: &'a [u8]) -> Result<Request<'a>, RequestFault> {
-        let stream_options = edits::StreamOptions::read(self.stream_options)?;
+        let stream_options = StreamOptions::read(self.stream_options)?;
         let model_member = self.model.ok_or_else(RequestFault::no_model)?;
         let mut needs = Needs {
             tools: [self.tools, self.functions]
@@ -96,3 +121,6 @@ impl<'a> Members<'a> {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod round_trip;

@@ -1,6 +1,7 @@
 //! Errors of this dialect: ours for the client, and a provider's, read.
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use super::name::Name;
 use crate::error::ErrorBody;
@@ -42,6 +43,16 @@ pub(crate) fn parse(body: &[u8]) -> Option<ProviderError> {
     Scanner::new::<ErrorReader>().feed(body, &mut reader);
     let error = reader.parts.into_error();
     (reader.is_error || !error.message.is_empty()).then_some(error)
+}
+
+/// Reads the value of an `error` member by itself; `None`: it is null or the like.
+pub(super) fn parse_member(error: &RawValue) -> Option<ProviderError> {
+    let mut reader = ErrorReader::default();
+    let mut scanner = Scanner::new::<ErrorReader>();
+    for piece in [br#"{"error":"#, error.get().as_bytes(), b"}"] {
+        scanner.feed(piece, &mut reader);
+    }
+    reader.is_error.then(|| reader.parts.into_error())
 }
 
 /// True for `{"error":{"message":"…"}}`, whatever else is in it.

@@ -11,7 +11,7 @@ use crate::request::RequestFault;
 
 /// Where a value stands. Displays as a path: `messages[2].content`; the body itself as nothing.
 #[derive(Clone, Copy)]
-pub(super) enum Place<'p> {
+pub(crate) enum Place<'p> {
     Body,
     Member(&'p Place<'p>, &'static str),
     Element(&'p Place<'p>, usize),
@@ -19,7 +19,7 @@ pub(super) enum Place<'p> {
 
 impl Place<'_> {
     /// A fault of the value here.
-    pub(super) fn fault(&self, wanted: &str) -> RequestFault {
+    pub(crate) fn fault(&self, wanted: &str) -> RequestFault {
         RequestFault {
             param: self.outermost(),
             message: format!("`{self}` must be {wanted}"),
@@ -49,36 +49,39 @@ impl fmt::Display for Place<'_> {
 
 /// An object's members, in order; null ones are as good as missing, and left out.
 #[derive(Debug, Default)]
-pub(super) struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+pub(crate) struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'a> Members<'a> {
     /// An object to take members of.
-    pub(super) fn at<'p>(self, place: &'p Place<'p>) -> Object<'a, 'p> {
+    pub(crate) fn at<'p>(self, place: &'p Place<'p>) -> Object<'a, 'p> {
         let Self(members) = self;
         Object { members, place }
     }
 }
 
 /// An object whose members are taken one by one; what is left in the end has no meaning to us.
-pub(super) struct Object<'a, 'p> {
+pub(crate) struct Object<'a, 'p> {
     members: Vec<(Cow<'a, str>, &'a RawValue)>,
     place: &'p Place<'p>,
 }
 
 impl<'a, 'p> Object<'a, 'p> {
     /// The object in `value`.
-    pub(super) fn read(value: &'a RawValue, place: &'p Place<'p>) -> Result<Self, RequestFault> {
+    pub(crate) fn read(value: &'a RawValue, place: &'p Place<'p>) -> Result<Self, RequestFault> {
         let members: Members<'a> =
             serde_json::from_str(value.get()).map_err(|_| place.fault("an object"))?;
         Ok(members.at(place))
     }
 
-    pub(super) fn place(&self) -> &'p Place<'p> {
+    pub(crate) fn place(&self) -> &'p Place<'p> {
         self.place
     }
 
     /// Takes a member; one that is there twice is a fault.
-    pub(super) fn take(&mut self, name: &'static str) -> Result<Option<&'a RawValue>, RequestFault> {
+    pub(crate) fn take(
+        &mut self,
+        name: &'static str,
+    ) -> Result<Option<&'a RawValue>, RequestFault> {
         let at = self.members.iter().position(|(key, _)| key == name);
         let Some(at) = at else { return Ok(None) };
         let (_, value) = self.members.remove(at);
@@ -91,7 +94,7 @@ impl<'a, 'p> Object<'a, 'p> {
     }
 
     /// Takes a member only if it is as wanted.
-    pub(super) fn take_if(
+    pub(crate) fn take_if(
         &mut self,
         name: &'static str,
         is_wanted: impl FnOnce(&RawValue) -> bool,
@@ -105,41 +108,45 @@ impl<'a, 'p> Object<'a, 'p> {
         }
     }
 
-    pub(super) fn take_text(
+    pub(crate) fn take_text(
         &mut self,
         name: &'static str,
     ) -> Result<Option<Cow<'a, str>>, RequestFault> {
         self.take_as(name, "a string", text)
     }
 
-    pub(super) fn take_flag(&mut self, name: &'static str) -> Result<Option<bool>, RequestFault> {
+    pub(crate) fn take_flag(&mut self, name: &'static str) -> Result<Option<bool>, RequestFault> {
         self.take_as(name, "a boolean", |value| value.get().parse().ok())
     }
 
-    pub(super) fn take_count(&mut self, name: &'static str) -> Result<Option<u64>, RequestFault> {
+    pub(crate) fn take_count(&mut self, name: &'static str) -> Result<Option<u64>, RequestFault> {
         let wanted = "a whole number of at least 0";
         self.take_as(name, wanted, |value| value.get().parse().ok())
     }
 
-    pub(super) fn take_integer(&mut self, name: &'static str) -> Result<Option<i64>, RequestFault> {
+    pub(crate) fn take_integer(&mut self, name: &'static str) -> Result<Option<i64>, RequestFault> {
         self.take_as(name, "a whole number", |value| value.get().parse().ok())
     }
 
-    pub(super) fn take_number(&mut self, name: &'static str) -> Result<Option<f64>, RequestFault> {
+    pub(crate) fn take_number(&mut self, name: &'static str) -> Result<Option<f64>, RequestFault> {
         self.take_as(name, "a number", |value| {
-            value.get().parse().ok().filter(|number: &f64| number.is_finite())
+            value
+                .get()
+                .parse()
+                .ok()
+                .filter(|number: &f64| number.is_finite())
         })
     }
 
     /// Takes an array of objects.
-    pub(super) fn take_objects(
+    pub(crate) fn take_objects(
         &mut self,
         name: &'static str,
     ) -> Result<Option<Vec<Members<'a>>>, RequestFault> {
         self.take_as(name, "an array of objects", objects)
     }
 
-    pub(super) fn take_as<T>(
+    pub(crate) fn take_as<T>(
         &mut self,
         name: &'static str,
         wanted: &str,
@@ -153,14 +160,14 @@ impl<'a, 'p> Object<'a, 'p> {
     }
 
     /// A fault of a member that is missing.
-    pub(super) fn missing(&self, name: &'static str) -> RequestFault {
+    pub(crate) fn missing(&self, name: &'static str) -> RequestFault {
         let mut fault = self.member(name).fault("there");
         fault.code = Some("missing_required_parameter");
         fault
     }
 
     /// Names what has not been taken.
-    pub(super) fn leave(self, left_out: &mut Vec<Cow<'a, str>>) {
+    pub(crate) fn leave(self, left_out: &mut Vec<Cow<'a, str>>) {
         let Self { members, place } = self;
         left_out.extend(members.into_iter().map(|(key, _)| match place {
             Place::Body => key,
@@ -168,13 +175,13 @@ impl<'a, 'p> Object<'a, 'p> {
         }));
     }
 
-    pub(super) fn member(&self, name: &'static str) -> Place<'p> {
+    pub(crate) fn member(&self, name: &'static str) -> Place<'p> {
         Place::Member(self.place, name)
     }
 }
 
 /// The text of a string; `None`: the value is no string of Unicode characters.
-pub(super) fn text(value: &RawValue) -> Option<Cow<'_, str>> {
+pub(crate) fn text(value: &RawValue) -> Option<Cow<'_, str>> {
     let quoted = value.get();
     let inner = quoted.strip_prefix('"')?.strip_suffix('"')?;
     if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
@@ -184,7 +191,7 @@ pub(super) fn text(value: &RawValue) -> Option<Cow<'_, str>> {
 }
 
 /// The elements of an array of objects.
-pub(super) fn objects(value: &RawValue) -> Option<Vec<Members<'_>>> {
+pub(crate) fn objects(value: &RawValue) -> Option<Vec<Members<'_>>> {
     serde_json::from_str(value.get()).ok()
 }
 

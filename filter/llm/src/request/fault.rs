@@ -53,6 +53,14 @@ impl RequestFault {
         )
     }
 
+    /// The provider's API can't be told this.
+    pub(crate) fn untold(what: &str) -> Self {
+        Self::of_body(
+            &format!("{what} can't be sent there"),
+            Some("unsupported_value"),
+        )
+    }
+
     pub(crate) fn no_model() -> Self {
         Self {
             param: Some("model"),

@@ -4,10 +4,13 @@ use super::{
     AnswerTerms, PrintEvents, PrintRequest, PrintWhole, ReadEvents, ReadRequest, ReadWhole,
 };
 use crate::api::Api;
+use crate::{gemini, openai};
 
 /// Of APIs that clients call.
 pub(super) fn request_reader(api: Api) -> Option<ReadRequest> {
     match api {
+        Api::ChatCompletions => Some(openai::chat::read_request),
+        Api::GenerateContent => Some(gemini::read_request),
         _ => None,
     }
 }
@@ -15,6 +18,8 @@ pub(super) fn request_reader(api: Api) -> Option<ReadRequest> {
 /// Of APIs that providers serve.
 pub(super) fn request_printer(api: Api) -> Option<PrintRequest> {
     match api {
+        Api::ChatCompletions => Some(openai::chat::print_request),
+        Api::GenerateContent => Some(gemini::print_request),
         _ => None,
     }
 }
@@ -22,6 +27,8 @@ pub(super) fn request_printer(api: Api) -> Option<PrintRequest> {
 /// Of APIs that providers serve.
 pub(super) fn answer_reader(api: Api) -> Option<ReadWhole> {
     match api {
+        Api::ChatCompletions => Some(openai::chat::read_answer),
+        Api::GenerateContent => Some(gemini::read_answer),
         _ => None,
     }
 }
@@ -29,6 +36,8 @@ pub(super) fn answer_reader(api: Api) -> Option<ReadWhole> {
 /// Of APIs that clients call.
 pub(super) fn answer_printer(api: Api) -> Option<PrintWhole> {
     match api {
+        Api::ChatCompletions => Some(openai::chat::print_answer),
+        Api::GenerateContent => Some(gemini::print_answer),
         _ => None,
     }
 }
@@ -36,13 +45,17 @@ pub(super) fn answer_printer(api: Api) -> Option<PrintWhole> {
 /// Of APIs that providers serve.
 pub(super) fn event_reader(api: Api) -> Option<Box<dyn ReadEvents>> {
     match api {
+        Api::ChatCompletions => Some(Box::new(openai::chat::ChatEvents::default())),
+        Api::GenerateContent => Some(Box::new(gemini::GeminiEvents::default())),
         _ => None,
     }
 }
 
 /// Of APIs that clients call.
-pub(super) fn event_printer(api: Api, _terms: &AnswerTerms<'_>) -> Option<Box<dyn PrintEvents>> {
+pub(super) fn event_printer(api: Api, terms: &AnswerTerms<'_>) -> Option<Box<dyn PrintEvents>> {
     match api {
+        Api::ChatCompletions => Some(Box::new(openai::chat::ChatChunks::new(terms))),
+        Api::GenerateContent => Some(Box::new(gemini::GeminiPrinter::new(terms))),
         _ => None,
     }
 }

@@ -176,3 +176,6 @@ impl ChatEvents {
 fn join<'a>(texts: impl Iterator<Item = Cow<'a, str>>) -> Option<Cow<'a, str>> {
     texts.reduce(|all, next| Cow::Owned(all.into_owned() + &next))
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,9 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde_json::value::RawValue;
-
-use super::read_content::{self, cache_mark, parts};
+use super::read_content::{self, cache_mark};
 use super::read_tools::arguments;
 use super::thought::{reasoning, split_id, thinking};
 use crate::conversation::{Message, Part, Role, System, ToolCall, ToolResult};
@@ -91,7 +89,10 @@ impl<'a> Transcript<'a> {
         index: usize,
         left_out: &mut Vec<Cow<'a, str>>,
     ) -> Result<(), RequestFault> {
-        let text = reasoning(message.take("reasoning_content")?, message.take("reasoning")?);
+        let text = reasoning(
+            message.take("reasoning_content")?,
+            message.take("reasoning")?,
+        );
         let mut parts = thinking(message.take("thinking_blocks")?, text);
         parts.extend(content(message, left_out)?);
         let refusal = message.take_text("refusal")?;
@@ -107,7 +108,7 @@ impl<'a> Transcript<'a> {
         let place = message.member("function_call");
         if let Some(function) = message.take("function_call")? {
             let (name, arguments) = called(&mut Object::read(function, &place)?)?;
-            let id = Cow::Owned(format!("function_call_{index}"));
+            let id: Cow<'a, str> = format!("function_call_{index}").into();
             self.function_call = id.clone();
             parts.push(Part::ToolCall(self.call(id, None, name, arguments)));
         }
@@ -207,9 +208,7 @@ fn content<'a>(
 }
 
 /// The name and the arguments of a called function.
-fn called<'a>(
-    function: &mut Object<'a, '_>,
-) -> Result<(Cow<'a, str>, Cow<'a, str>), RequestFault> {
+fn called<'a>(function: &mut Object<'a, '_>) -> Result<(Cow<'a, str>, Cow<'a, str>), RequestFault> {
     let name = function.take_text("name")?;
     let name = name.ok_or_else(|| function.missing("name"))?;
     Ok((name, arguments(function.take("arguments")?)))

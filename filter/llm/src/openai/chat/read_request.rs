@@ -157,9 +157,12 @@ fn read_schema<'a>(
     let schema = Schema {
         name: format.take_text("name")?.unwrap_or_default(),
         description: format.take_text("description")?,
-        schema,
+        schema: Cow::Borrowed(schema),
         strict: format.take_flag("strict")?,
     };
     format.leave(left_out);
     Ok(Format::Schema(schema))
 }
+
+#[cfg(test)]
+mod tests;

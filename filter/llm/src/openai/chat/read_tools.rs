@@ -51,7 +51,7 @@ fn function<'a>(
     let tool = Tool {
         name: name.ok_or_else(|| function.missing("name"))?,
         description: function.take_text("description")?,
-        parameters: function.take("parameters")?,
+        parameters: function.take("parameters")?.map(Cow::Borrowed),
         strict: function.take_flag("strict")?,
         cache: None,
     };

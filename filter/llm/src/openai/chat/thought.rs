@@ -97,9 +97,7 @@ impl<'a> BlockShown<'a> {
 
     pub(super) fn of(thinking: &'a Thinking<'_>) -> Self {
         match thinking {
-            Thinking::Shown { text, signature } => {
-                Self::thinking(Some(text), signature.as_deref())
-            }
+            Thinking::Shown { text, signature } => Self::thinking(Some(text), signature.as_deref()),
             Thinking::Redacted { data } => Self::redacted(data),
         }
     }
