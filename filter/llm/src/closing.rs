@@ -2,7 +2,7 @@
 
 use crate::api::Api;
 use crate::usage::Usage;
-use crate::{gemini, openai};
+use crate::{anthropic, gemini, openai};
 
 /// What the closing events name, as the stream's own events do.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +22,9 @@ impl Closing<'_> {
     /// stream. What was sent before must end where an event ends.
     pub fn write(&self, api: Api, out: &mut Vec<u8>) {
         match api {
+            Api::Messages => anthropic::closing::write(self, out),
             Api::GenerateContent => gemini::closing::write(self, out),
+            Api::Completions => openai::closing::write_completion(self, out),
             _ => openai::closing::write(self, out),
         }
     }

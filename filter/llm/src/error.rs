@@ -2,11 +2,12 @@
 
 use crate::api::Api;
 use crate::provider_error::ProviderError;
-use crate::{gemini, openai};
+use crate::{anthropic, gemini, openai};
 
 /// Reads the body of a provider's error answer, whole or cut off; `None`: it is none.
 pub fn parse(api: Api, body: &[u8]) -> Option<ProviderError> {
     match api {
+        Api::Messages | Api::CountTokens => anthropic::error::parse(body),
         Api::GenerateContent => gemini::error::parse(body),
         _ => openai::error::parse(body),
     }
@@ -16,6 +17,7 @@ pub fn parse(api: Api, body: &[u8]) -> Option<ProviderError> {
 /// is.
 pub fn is_of(api: Api, body: &[u8]) -> bool {
     match api {
+        Api::Messages | Api::CountTokens => anthropic::error::is_own(body),
         Api::GenerateContent => gemini::error::is_own(body),
         _ => openai::error::is_own(body),
     }
@@ -39,6 +41,7 @@ impl ErrorBody<'_> {
     pub fn to_body(&self, api: Api) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.message.len() + 128);
         match api {
+            Api::Messages | Api::CountTokens => anthropic::error::print(self, &mut out),
             Api::GenerateContent => gemini::error::print(self, &mut out),
             _ => openai::error::print(self, &mut out),
         }
@@ -50,6 +53,7 @@ impl ErrorBody<'_> {
     pub fn to_event(&self, api: Api) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.message.len() + 136);
         match api {
+            Api::Messages | Api::CountTokens => anthropic::error::print_event(self, &mut out),
             Api::GenerateContent => gemini::error::print_event(self, &mut out),
             _ => openai::error::print_event(self, &mut out),
         }

@@ -12,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod anthropic;
 pub mod api;
 pub mod closing;
 pub mod conversation;

@@ -9,7 +9,7 @@ pub(crate) mod embeddings;
 pub(crate) mod error;
 mod input;
 mod name;
-pub(crate) mod object;
+mod print;
 mod reported;
 mod stream_options;
 mod usage;

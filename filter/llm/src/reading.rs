@@ -24,6 +24,8 @@ pub struct Reading {
     pub error: Option<ProviderError>,
     /// The block of a stream that has begun and not ended, for APIs that know blocks.
     pub open_block: Option<u32>,
+    /// What `usage` has of the output is an early count: more has been or will be said.
+    pub is_output_early: bool,
     /// Events with data seen; always 0 for an answer that is not a stream.
     pub events: u64,
     /// Events too large to be read; their bytes passed.

@@ -7,6 +7,7 @@
 pub(crate) mod convert;
 mod edits;
 mod fault;
+pub(crate) mod object;
 
 use std::borrow::Cow;
 
@@ -70,6 +71,7 @@ impl<'a> Request<'a> {
             Api::Completions => crate::openai::completions::parse(body),
             Api::Embeddings => crate::openai::embeddings::parse(body),
             Api::GenerateContent => crate::gemini::parse(path, body),
+            Api::Messages | Api::CountTokens => crate::anthropic::parse(body),
             _ => Err(RequestFault::not_an_object()),
         }
     }

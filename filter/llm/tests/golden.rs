@@ -8,10 +8,11 @@ mod cases;
 #[cfg(test)]
 mod golden {
     use filter_llm::api::Api;
-    use filter_llm::meter::{StreamMeter, UsageMembers};
+    use filter_llm::meter::{PlainMeter, StreamMeter, UsageMembers};
     use filter_llm::reading::Reading;
     use filter_llm::request::{PathFacts, Request};
     use filter_llm::splice::Splices;
+    use filter_llm::translate::{self, AnswerTerms, Quirks, Terms};
     use serde_json::Value;
 
     use super::cases::Case;
@@ -19,7 +20,11 @@ mod golden {
     const MAX_EVENT_BYTES: usize = 16 << 20;
 
     fn meter(usage_members: UsageMembers, chunks: &[&[u8]]) -> (Vec<u8>, Reading) {
-        let mut meter = StreamMeter::new(Api::ChatCompletions, usage_members, MAX_EVENT_BYTES);
+        meter_of(Api::ChatCompletions, usage_members, chunks)
+    }
+
+    fn meter_of(api: Api, usage_members: UsageMembers, chunks: &[&[u8]]) -> (Vec<u8>, Reading) {
+        let mut meter = StreamMeter::new(api, usage_members, MAX_EVENT_BYTES);
         let mut out = Vec::new();
         for chunk in chunks {
             meter.transform(chunk, &mut out);
@@ -81,6 +86,147 @@ mod golden {
             content.map(str::to_owned)
         };
         chunks.iter().filter_map(content).collect()
+    }
+
+    const TERMS: Terms<'static> = Terms {
+        upstream_model: "claude-test",
+        max_output_tokens: None,
+        default_max_output_tokens: 4096,
+        quirks: &Quirks {
+            max_tokens_member: false,
+            no_stream_options: false,
+            no_json_schema: false,
+            no_reasoning: false,
+            no_parallel_tool_calls: false,
+            tool_choice_any: false,
+            no_links: false,
+            is_vertex: false,
+            no_responses: false,
+            wants_reasoning_back: false,
+        },
+    };
+
+    /// What an OpenAI client gets for a recorded answer of Anthropic's.
+    fn as_chat(case: &Case) -> Value {
+        let terms = AnswerTerms {
+            request_id: "id-1",
+            model: "claude-test",
+            created_at_s: 0,
+            shows_usage: true,
+        };
+        let (provider, client) = (Api::Messages, Api::ChatCompletions);
+        let printed = translate::answer(provider, client, &case.payload, &terms).unwrap();
+        serde_json::from_slice(&printed).unwrap()
+    }
+
+    /// What Anthropic gets for a recorded request of an OpenAI client.
+    fn as_messages(body: &[u8]) -> Value {
+        let (client, provider) = (Api::ChatCompletions, Api::Messages);
+        let path = PathFacts::default();
+        let printed = translate::request(client, provider, path, body, &TERMS).unwrap();
+        serde_json::from_slice(&printed.body).unwrap()
+    }
+
+    fn assert_plainly_metered(case: &Case) {
+        let mut meter = PlainMeter::new(Api::Messages);
+        meter.observe(&case.payload);
+        meter.finish();
+        let usage = meter.reading().usage.unwrap();
+        let expected = &case.expect["metering"];
+        assert_eq!(expected["prompt_total"], usage.input);
+        assert_eq!(expected["output"], usage.output);
+    }
+
+    #[test]
+    fn case_01_output_is_told_cumulatively_and_never_added() {
+        let case = Case::load("01-anthropic-cumulative-output");
+        at_every_cut(&case, |chunks| {
+            let (out, reading) = meter_of(Api::Messages, UsageMembers::Keep, chunks);
+            assert_metered(&case, &reading);
+            assert!(!reading.is_output_early);
+            assert!(out == case.payload, "identical to the upstream payload");
+        });
+    }
+
+    #[test]
+    fn case_09_empty_text_does_not_reach_anthropic_and_system_texts_keep_their_order() {
+        let case = Case::load("09-empty-text-with-tool-calls");
+        let sent = as_messages(&case.body);
+        let expected = &case.expect["upstream_seen"][0];
+        let texts: Vec<&Value> = sent["system"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| &it["text"])
+            .collect();
+        assert_eq!(serde_json::json!(texts), expected["system_text_in_order"]);
+        let messages = sent["messages"].as_array().unwrap();
+        let roles: Vec<&Value> = messages.iter().map(|message| &message["role"]).collect();
+        assert_eq!(serde_json::json!(roles), expected["roles"]);
+        assert_eq!(
+            messages[1]["content"],
+            expected["must_have"][0]["messages[1].content"]
+        );
+        assert_eq!(messages[2]["content"][0]["type"], "tool_result");
+        assert_eq!(messages[2]["content"][0]["tool_use_id"], "call_w1");
+        assert!(!sent.to_string().contains(r#""text":"""#), "{sent}");
+        let seen = as_chat(&case);
+        let choice = &seen["choices"][0];
+        assert_eq!(choice["message"]["content"], case.expect["client"]["text"]);
+        assert_eq!(
+            choice["finish_reason"],
+            case.expect["client"]["finish_reason"]
+        );
+        assert_plainly_metered(&case);
+    }
+
+    #[test]
+    fn case_09_blank_or_missing_content_and_arguments_are_as_good_as_none() {
+        let case = Case::load("09-empty-text-with-tool-calls");
+        let body = String::from_utf8(case.body.clone()).unwrap();
+        for content in ["null", "[]", r#"" \n ""#] {
+            let body = body.replacen(
+                r#""content":"","role":"assistant""#,
+                &format!(r#""content":{content},"role":"assistant""#),
+                1,
+            );
+            assert!(body.contains(content), "{body}");
+            let sent = as_messages(body.as_bytes());
+            assert_eq!(
+                sent["messages"][1]["content"].as_array().unwrap().len(),
+                1,
+                "{sent}"
+            );
+        }
+        let body = body.replace(r#"{\"city\":\"Oslo\"}"#, "");
+        let sent = as_messages(body.as_bytes());
+        assert_eq!(
+            sent["messages"][1]["content"][0]["input"],
+            serde_json::json!({})
+        );
+    }
+
+    #[test]
+    fn case_10_text_and_every_call_reach_the_client() {
+        let case = Case::load("10-tool-use-block-kept");
+        let seen = as_chat(&case);
+        let (choice, expected) = (&seen["choices"][0], &case.expect["client"]);
+        assert_eq!(choice["message"]["content"], expected["text"]);
+        assert_eq!(choice["finish_reason"], expected["finish_reason"]);
+        let calls = choice["message"]["tool_calls"].as_array().unwrap();
+        let expected = expected["tool_calls"].as_array().unwrap();
+        assert_eq!(calls.len(), expected.len());
+        for (call, expected) in calls.iter().zip(expected) {
+            assert_eq!(
+                (&call["id"], &call["type"]),
+                (&expected["id"], &expected["type"])
+            );
+            assert_eq!(call["function"]["name"], expected["name"]);
+            let arguments = call["function"]["arguments"].as_str().unwrap();
+            let arguments: Value = serde_json::from_str(arguments).unwrap();
+            assert_eq!(arguments, expected["arguments_json"]);
+        }
+        assert_plainly_metered(&case);
     }
 
     #[test]

@@ -9,8 +9,8 @@ use super::read_request::{is_of_model, take};
 use crate::conversation::{
     Media, MediaSource, Message, Part, Role, Thinking, ToolCall, ToolResult,
 };
-use crate::openai::object::{Members, Object, Place, text};
 use crate::request::RequestFault;
+use crate::request::object::{Members, Object, Place, text};
 
 /// The conversation so far.
 #[derive(Default)]

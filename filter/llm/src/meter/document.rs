@@ -8,7 +8,7 @@ use crate::event_stream::{Field, Piece, fields};
 use crate::json::{Reader, Scanner};
 use crate::provider_error::ProviderError;
 use crate::reading::Reading;
-use crate::{gemini, openai};
+use crate::{anthropic, gemini, openai};
 
 /// Reads what one API's documents tell: whole answers, and the data of a stream's events.
 pub(crate) trait ReadAnswer: Reader + Default {
@@ -48,12 +48,16 @@ pub(crate) trait ReadAnswer: Reader + Default {
 pub(super) enum Documents {
     Chat(Documented<openai::answer::Answer>),
     Gemini(Documented<gemini::answer::Answer>),
+    Messages(Documented<anthropic::answer::Answer>),
+    Count(Documented<anthropic::count_tokens::Count>),
 }
 
 impl Documents {
     pub(super) fn new(api: Api) -> Self {
         match api {
             Api::GenerateContent => Self::Gemini(Documented::new()),
+            Api::Messages => Self::Messages(Documented::new()),
+            Api::CountTokens => Self::Count(Documented::new()),
             // Completions and embeddings have their usage and choices where chat has them.
             _ => Self::Chat(Documented::new()),
         }
@@ -64,6 +68,8 @@ impl Documents {
         match self {
             Self::Chat(documents) => documents.read(piece),
             Self::Gemini(documents) => documents.read(piece),
+            Self::Messages(documents) => documents.read(piece),
+            Self::Count(documents) => documents.read(piece),
         }
     }
 
@@ -72,6 +78,8 @@ impl Documents {
         match self {
             Self::Chat(documents) => documents.feed(chunk),
             Self::Gemini(documents) => documents.feed(chunk),
+            Self::Messages(documents) => documents.feed(chunk),
+            Self::Count(documents) => documents.feed(chunk),
         }
     }
 
@@ -80,6 +88,8 @@ impl Documents {
         match self {
             Self::Chat(documents) => documents.finish(),
             Self::Gemini(documents) => documents.finish(),
+            Self::Messages(documents) => documents.finish(),
+            Self::Count(documents) => documents.finish(),
         }
     }
 
@@ -87,6 +97,8 @@ impl Documents {
         match self {
             Self::Chat(documents) => documents.answer.usage_spans(),
             Self::Gemini(documents) => documents.answer.usage_spans(),
+            Self::Messages(documents) => documents.answer.usage_spans(),
+            Self::Count(documents) => documents.answer.usage_spans(),
         }
     }
 
@@ -94,6 +106,8 @@ impl Documents {
         match self {
             Self::Chat(documents) => documents.answer.reading(),
             Self::Gemini(documents) => documents.answer.reading(),
+            Self::Messages(documents) => documents.answer.reading(),
+            Self::Count(documents) => documents.answer.reading(),
         }
     }
 
@@ -101,6 +115,8 @@ impl Documents {
         match self {
             Self::Chat(documents) => documents.answer.reading_mut(),
             Self::Gemini(documents) => documents.answer.reading_mut(),
+            Self::Messages(documents) => documents.answer.reading_mut(),
+            Self::Count(documents) => documents.answer.reading_mut(),
         }
     }
 }

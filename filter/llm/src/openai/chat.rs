@@ -18,7 +18,7 @@ mod read_events;
 mod read_messages;
 mod read_request;
 mod read_tools;
-mod thought;
+pub(crate) mod thought;
 
 pub(crate) use print_answer::print_answer;
 pub(crate) use print_events::ChatChunks;

@@ -4,12 +4,13 @@ use super::{
     AnswerTerms, PrintEvents, PrintRequest, PrintWhole, ReadEvents, ReadRequest, ReadWhole,
 };
 use crate::api::Api;
-use crate::{gemini, openai};
+use crate::{anthropic, gemini, openai};
 
 /// Of APIs that clients call.
 pub(super) fn request_reader(api: Api) -> Option<ReadRequest> {
     match api {
         Api::ChatCompletions => Some(openai::chat::read_request),
+        Api::Messages => Some(|_, body| anthropic::read_request(body)),
         Api::GenerateContent => Some(gemini::read_request),
         _ => None,
     }
@@ -19,6 +20,7 @@ pub(super) fn request_reader(api: Api) -> Option<ReadRequest> {
 pub(super) fn request_printer(api: Api) -> Option<PrintRequest> {
     match api {
         Api::ChatCompletions => Some(openai::chat::print_request),
+        Api::Messages => Some(anthropic::print_request),
         Api::GenerateContent => Some(gemini::print_request),
         _ => None,
     }
@@ -28,6 +30,7 @@ pub(super) fn request_printer(api: Api) -> Option<PrintRequest> {
 pub(super) fn answer_reader(api: Api) -> Option<ReadWhole> {
     match api {
         Api::ChatCompletions => Some(openai::chat::read_answer),
+        Api::Messages => Some(anthropic::read_answer),
         Api::GenerateContent => Some(gemini::read_answer),
         _ => None,
     }
@@ -37,6 +40,7 @@ pub(super) fn answer_reader(api: Api) -> Option<ReadWhole> {
 pub(super) fn answer_printer(api: Api) -> Option<PrintWhole> {
     match api {
         Api::ChatCompletions => Some(openai::chat::print_answer),
+        Api::Messages => Some(anthropic::print_answer),
         Api::GenerateContent => Some(gemini::print_answer),
         _ => None,
     }
@@ -46,6 +50,7 @@ pub(super) fn answer_printer(api: Api) -> Option<PrintWhole> {
 pub(super) fn event_reader(api: Api) -> Option<Box<dyn ReadEvents>> {
     match api {
         Api::ChatCompletions => Some(Box::new(openai::chat::ChatEvents::default())),
+        Api::Messages => Some(Box::new(anthropic::AnthropicEvents::default())),
         Api::GenerateContent => Some(Box::new(gemini::GeminiEvents::default())),
         _ => None,
     }
@@ -55,6 +60,7 @@ pub(super) fn event_reader(api: Api) -> Option<Box<dyn ReadEvents>> {
 pub(super) fn event_printer(api: Api, terms: &AnswerTerms<'_>) -> Option<Box<dyn PrintEvents>> {
     match api {
         Api::ChatCompletions => Some(Box::new(openai::chat::ChatChunks::new(terms))),
+        Api::Messages => Some(Box::new(anthropic::MessageEvents::new(terms))),
         Api::GenerateContent => Some(Box::new(gemini::GeminiPrinter::new(terms))),
         _ => None,
     }

@@ -9,10 +9,10 @@ use serde_json::value::RawValue;
 use super::read_content::thought;
 use super::thought::{filled, reasoning};
 use crate::conversation::Finish;
-use crate::openai::object::objects;
-use crate::openai::{answer, error, object, reported};
+use crate::openai::{answer, error, reported};
 use crate::provider_error::ProviderError;
 use crate::reading;
+use crate::request::object::{Place, objects};
 use crate::usage::Usage;
 
 #[derive(Deserialize)]
@@ -185,7 +185,7 @@ impl<'a> Said<'a> {
             return;
         }
         for part in objects(content).unwrap_or_default() {
-            let mut part = part.at(&object::Place::Body);
+            let mut part = part.at(&Place::Body);
             let mut member = |name| part.take(name).ok().flatten();
             if let Some(text) = filled(member("text")) {
                 hand_on(Content::Text(text));

@@ -29,10 +29,7 @@ pub(crate) fn print_answer(answer: &Answer<'_>, terms: &AnswerTerms<'_>) -> Vec<
         }],
         usage: answer.usage.as_ref().map(UsageShown::from),
     };
-    let mut printed = Vec::new();
-    // Writing to memory can't fail.
-    let _ = serde_json::to_writer(&mut printed, &completion);
-    printed
+    serde_json::to_vec(&completion).unwrap_or_default()
 }
 
 /// The word for why an answer ended. A refusal in words is a stop; one without is a filter's.

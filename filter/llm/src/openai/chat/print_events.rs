@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::print_answer::{or_else, word};
 use super::thought::{BlockShown, SignedId};
 use crate::conversation::Event;
+use crate::openai::print::write_json;
 use crate::openai::usage::UsageShown;
 use crate::translate::{AnswerTerms, PrintEvents};
 use crate::usage::Usage;
@@ -88,6 +89,8 @@ impl PrintEvents for ChatChunks {
             Event::Start { id, model } => self.start(id, model, out),
             Event::Usage(usage) => self.usage = Some(*usage),
             Event::Error(_) => {}
+            Event::Text(text) | Event::Refusal(text) | Event::Thinking(text) if text.is_empty() => {
+            }
             Event::End => self.end(out),
             _ => {
                 self.start("", "", out);
@@ -111,7 +114,7 @@ impl ChatChunks {
             return;
         }
         self.head.extend_from_slice(b"data: ");
-        write(
+        write_json(
             &Head {
                 id: or_else(id, &self.request_id),
                 object: "chat.completion.chunk",
@@ -261,7 +264,7 @@ impl ChatChunks {
         {
             out.extend_from_slice(&self.head);
             out.extend_from_slice(br#","choices":[],"usage":"#);
-            write(&UsageShown::from(usage), out);
+            write_json(&UsageShown::from(usage), out);
             out.extend_from_slice(b"}\n\n");
         }
         out.extend_from_slice(b"data: [DONE]\n\n");
@@ -296,18 +299,13 @@ impl ChatChunks {
             finish_reason,
             stop_reason,
         };
-        write(&[choice], out);
+        write_json(&[choice], out);
         // As at OpenAI, where a client that asked for usage sees the member in every chunk.
         if self.shows_usage {
             out.extend_from_slice(br#","usage":null"#);
         }
         out.extend_from_slice(b"}\n\n");
     }
-}
-
-fn write(value: &impl Serialize, out: &mut Vec<u8>) {
-    // Writing to memory can't fail.
-    let _ = serde_json::to_writer(out, value);
 }
 
 #[cfg(test)]

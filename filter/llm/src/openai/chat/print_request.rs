@@ -56,11 +56,8 @@ pub(crate) fn print_request(
         reasoning_effort: reasoning_effort(request.reasoning, quirks, &mut note),
         user: request.user.as_deref(),
     };
-    let mut printed = Vec::new();
-    // Writing to memory can't fail, and every map has strings for keys.
-    let _ = serde_json::to_writer(&mut printed, &body);
     Ok(Printed {
-        body: printed,
+        body: serde_json::to_vec(&body).unwrap_or_default(),
         left_out,
     })
 }

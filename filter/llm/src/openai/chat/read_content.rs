@@ -6,8 +6,8 @@ use serde_json::value::RawValue;
 
 use super::thought::{filled, thinking};
 use crate::conversation::{CacheMark, Media, MediaSource, Part};
-use crate::openai::object::{Members, Object, Place, objects, text};
 use crate::request::RequestFault;
+use crate::request::object::{Members, Object, Place, objects, text};
 
 /// Reads content. Empty text is none.
 pub(super) fn read<'a>(

@@ -6,8 +6,8 @@ use super::document::{Call, Choice, Content, Document, Said, made_call_id};
 use super::thought::{Block, blocks, filled};
 use crate::conversation::Event;
 use crate::openai::error;
-use crate::openai::object::text;
 use crate::provider_error::ProviderError;
+use crate::request::object::text;
 use crate::translate::ReadEvents;
 
 /// A stream as far as it has been read.

@@ -7,8 +7,8 @@ use super::read_content::{self, cache_mark};
 use super::read_tools::arguments;
 use super::thought::{reasoning, split_id, thinking};
 use crate::conversation::{Message, Part, Role, System, ToolCall, ToolResult};
-use crate::openai::object::{Members, Object, Place};
 use crate::request::RequestFault;
+use crate::request::object::{Members, Object, Place};
 
 /// The conversation so far.
 #[derive(Default)]

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::{read_messages, read_tools};
 use crate::conversation::{Effort, Format, Reasoning, Request, Schema};
-use crate::openai::object::{Members, Object, Place, text};
+use crate::request::object::{Members, Object, Place, text};
 use crate::request::{PathFacts, RequestFault, members};
 
 /// Reads a request. `path` says nothing in this API.

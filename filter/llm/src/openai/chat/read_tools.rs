@@ -6,8 +6,8 @@ use serde_json::value::RawValue;
 
 use super::read_content::cache_mark;
 use crate::conversation::{Tool, ToolChoice};
-use crate::openai::object::{Object, Place, text};
 use crate::request::RequestFault;
+use crate::request::object::{Object, Place, text};
 
 /// Takes `tools` of the body, and `functions`, as they were called before. Tools that are no
 /// functions are left out.

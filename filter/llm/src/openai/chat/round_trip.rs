@@ -92,7 +92,7 @@ fn read_stream(pieces: &[&[u8]]) -> Vec<Event<'static>> {
 }
 
 /// A message as OpenAI's SDKs put it together from the deltas of a stream: texts are appended, the
-/// elements of lists are told apart by `index`. By `accumulate_delta` of openai-python 1.x.
+/// elements of lists are told apart by `index`. As `accumulate_delta` of openai-python 3.57 does.
 fn accumulate(message: &mut Value, delta: &Value) {
     match (message, delta) {
         (Value::Object(message), Value::Object(delta)) => {
@@ -209,9 +209,45 @@ proptest! {
     }
 
     #[test]
+    fn any_damage_is_survived(
+        request in arbitrary::request(REQUESTS),
+        events in arbitrary::events(ANSWERS),
+        at in 0..100_000_usize,
+        byte in proptest::sample::select(br#"{}[]",:\u0a"#.to_vec()),
+    ) {
+        let terms = Terms {
+            upstream_model: "m",
+            max_output_tokens: None,
+            default_max_output_tokens: 1,
+            quirks: &Quirks::default(),
+        };
+        let damaged = |mut bytes: Vec<u8>| {
+            let at = at % bytes.len();
+            bytes[at] = byte;
+            bytes
+        };
+        let body = damaged(print_request(&request, &terms).unwrap().body);
+        if let Ok(read) = read_request(PathFacts::default(), &body) {
+            drop(print_request(&read, &terms));
+        }
+        let stream = damaged(print_stream(&events));
+        let mut reader = ChatEvents::default();
+        let mut ends = 0;
+        let mut count = |event: Event<'_>| {
+            ends += u32::from(matches!(event, Event::End | Event::Error(_)));
+        };
+        for data in stream.split(|byte| *byte == b'\n') {
+            let data = data.strip_prefix(b"data: ").unwrap_or(data);
+            reader.read(b"", data, &mut count);
+        }
+        reader.finish(&mut count);
+        prop_assert_eq!(ends, 1);
+    }
+
+    #[test]
     fn any_bytes_can_be_read(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        let _ = read_request(PathFacts::default(), &bytes);
-        let _ = read_answer(&bytes);
+        drop(read_request(PathFacts::default(), &bytes));
+        drop(read_answer(&bytes));
         let mut reader = ChatEvents::default();
         reader.read(b"", &bytes, &mut |_| {});
         reader.finish(&mut |_| {});

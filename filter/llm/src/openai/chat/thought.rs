@@ -19,14 +19,14 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::conversation::{Part, Thinking};
-use crate::openai::object::text;
+use crate::request::object::text;
 
 const MARK: &str = "__thought__";
 
 /// A call's id as clients see it.
-pub(super) struct SignedId<'a> {
-    pub(super) id: &'a str,
-    pub(super) signature: Option<&'a str>,
+pub(crate) struct SignedId<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) signature: Option<&'a str>,
 }
 
 impl fmt::Display for SignedId<'_> {
@@ -46,7 +46,7 @@ impl Serialize for SignedId<'_> {
 }
 
 /// The id and the signature in an id that a client sent.
-pub(super) fn split_id(id: Cow<'_, str>) -> (Cow<'_, str>, Option<Cow<'_, str>>) {
+pub(crate) fn split_id(id: Cow<'_, str>) -> (Cow<'_, str>, Option<Cow<'_, str>>) {
     match id {
         Cow::Borrowed(id) => match id.split_once(MARK) {
             Some((id, signature)) => (id.into(), Some(signature.into())),
@@ -61,21 +61,21 @@ pub(super) fn split_id(id: Cow<'_, str>) -> (Cow<'_, str>, Option<Cow<'_, str>>)
 
 /// One of `thinking_blocks`, whole or a piece of it.
 #[derive(Serialize)]
-pub(super) struct BlockShown<'a> {
+pub(crate) struct BlockShown<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) index: Option<u32>,
+    pub(crate) index: Option<u32>,
     #[serde(rename = "type")]
-    pub(super) kind: &'static str,
+    pub(crate) kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) thinking: Option<&'a str>,
+    pub(crate) thinking: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) signature: Option<&'a str>,
+    pub(crate) signature: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) data: Option<&'a str>,
+    pub(crate) data: Option<&'a str>,
 }
 
 impl<'a> BlockShown<'a> {
-    pub(super) fn thinking(thinking: Option<&'a str>, signature: Option<&'a str>) -> Self {
+    pub(crate) fn thinking(thinking: Option<&'a str>, signature: Option<&'a str>) -> Self {
         Self {
             index: None,
             kind: "thinking",
@@ -85,7 +85,7 @@ impl<'a> BlockShown<'a> {
         }
     }
 
-    pub(super) fn redacted(data: &'a str) -> Self {
+    pub(crate) fn redacted(data: &'a str) -> Self {
         Self {
             index: None,
             kind: "redacted_thinking",
@@ -95,14 +95,14 @@ impl<'a> BlockShown<'a> {
         }
     }
 
-    pub(super) fn of(thinking: &'a Thinking<'_>) -> Self {
+    pub(crate) fn of(thinking: &'a Thinking<'_>) -> Self {
         match thinking {
             Thinking::Shown { text, signature } => Self::thinking(Some(text), signature.as_deref()),
             Thinking::Redacted { data } => Self::redacted(data),
         }
     }
 
-    pub(super) fn at(self, index: u32) -> Self {
+    pub(crate) fn at(self, index: u32) -> Self {
         Self {
             index: Some(index),
             ..self
@@ -112,7 +112,7 @@ impl<'a> BlockShown<'a> {
 
 /// One of `thinking_blocks` as a client or another gateway sends it.
 #[derive(Deserialize)]
-pub(super) struct Block<'a> {
+pub(crate) struct Block<'a> {
     #[serde(borrow, default)]
     thinking: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -122,15 +122,15 @@ pub(super) struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    pub(super) fn text(&self) -> Option<Cow<'a, str>> {
+    pub(crate) fn text(&self) -> Option<Cow<'a, str>> {
         filled(self.thinking)
     }
 
-    pub(super) fn signature(&self) -> Option<Cow<'a, str>> {
+    pub(crate) fn signature(&self) -> Option<Cow<'a, str>> {
         filled(self.signature)
     }
 
-    pub(super) fn data(&self) -> Option<Cow<'a, str>> {
+    pub(crate) fn data(&self) -> Option<Cow<'a, str>> {
         filled(self.data)
     }
 
@@ -147,13 +147,13 @@ impl<'a> Block<'a> {
 }
 
 /// The blocks of a message or a delta; empty if they are none.
-pub(super) fn blocks(member: Option<&RawValue>) -> Vec<Block<'_>> {
+pub(crate) fn blocks(member: Option<&RawValue>) -> Vec<Block<'_>> {
     let blocks = member.and_then(|blocks| serde_json::from_str(blocks.get()).ok());
     blocks.unwrap_or_default()
 }
 
 /// The reasoning's text of a message or a delta, which some providers tell under two names.
-pub(super) fn reasoning<'a>(
+pub(crate) fn reasoning<'a>(
     reasoning_content: Option<&'a RawValue>,
     reasoning: Option<&'a RawValue>,
 ) -> Option<Cow<'a, str>> {
@@ -161,7 +161,7 @@ pub(super) fn reasoning<'a>(
 }
 
 /// A message's thinking: its blocks, or else the mere text.
-pub(super) fn thinking<'a>(
+pub(crate) fn thinking<'a>(
     thinking_blocks: Option<&'a RawValue>,
     text: Option<Cow<'a, str>>,
 ) -> Vec<Part<'a>> {
@@ -183,6 +183,6 @@ pub(super) fn thinking<'a>(
 }
 
 /// A string that is not empty.
-pub(super) fn filled(member: Option<&RawValue>) -> Option<Cow<'_, str>> {
+pub(crate) fn filled(member: Option<&RawValue>) -> Option<Cow<'_, str>> {
     member.and_then(text).filter(|text| !text.is_empty())
 }

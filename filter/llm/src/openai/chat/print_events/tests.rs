@@ -197,7 +197,13 @@ fn what_the_provider_has_no_name_for_is_named_by_the_request() {
 }
 
 #[test]
-fn an_error_prints_nothing() {
+fn errors_and_empty_pieces_print_nothing() {
     let error = crate::provider_error::ProviderError::of_text(b"overloaded");
-    assert!(printed(true, &[Event::Error(error)]).is_empty());
+    let empty = [
+        Event::Text("".into()),
+        Event::Thinking("".into()),
+        Event::Refusal("".into()),
+        Event::Error(error),
+    ];
+    assert!(printed(true, &empty).is_empty());
 }

@@ -427,6 +427,6 @@ fn a_depth_bomb_does_not_overflow_the_stack() {
         )),
         with_member(&format!(r#""x":{deep}"#)),
     ] {
-        let _ = read_request(PathFacts::default(), body.as_bytes());
+        drop(read_request(PathFacts::default(), body.as_bytes()));
     }
 }

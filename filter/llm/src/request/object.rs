@@ -7,14 +7,14 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::request::RequestFault;
+use super::RequestFault;
 
 /// Where a value stands. Displays as a path: `messages[2].content`; the body itself as nothing.
 #[derive(Clone, Copy)]
 pub(crate) enum Place<'p> {
     Body,
-    Member(&'p Place<'p>, &'static str),
-    Element(&'p Place<'p>, usize),
+    Member(&'p Self, &'static str),
+    Element(&'p Self, usize),
 }
 
 impl Place<'_> {
@@ -49,7 +49,10 @@ impl fmt::Display for Place<'_> {
 
 /// An object's members, in order; null ones are as good as missing, and left out.
 #[derive(Debug, Default)]
-pub(crate) struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+pub(crate) struct Members<'a>(Vec<Member<'a>>);
+
+/// A name, and its value until that is taken.
+type Member<'a> = (Cow<'a, str>, Option<&'a RawValue>);
 
 impl<'a> Members<'a> {
     /// An object to take members of.
@@ -61,7 +64,7 @@ impl<'a> Members<'a> {
 
 /// An object whose members are taken one by one; what is left in the end has no meaning to us.
 pub(crate) struct Object<'a, 'p> {
-    members: Vec<(Cow<'a, str>, &'a RawValue)>,
+    members: Vec<Member<'a>>,
     place: &'p Place<'p>,
 }
 
@@ -73,24 +76,19 @@ impl<'a, 'p> Object<'a, 'p> {
         Ok(members.at(place))
     }
 
-    pub(crate) fn place(&self) -> &'p Place<'p> {
-        self.place
-    }
-
     /// Takes a member; one that is there twice is a fault.
     pub(crate) fn take(
         &mut self,
         name: &'static str,
     ) -> Result<Option<&'a RawValue>, RequestFault> {
-        let at = self.members.iter().position(|(key, _)| key == name);
-        let Some(at) = at else { return Ok(None) };
-        let (_, value) = self.members.remove(at);
-        if self.members.iter().any(|(key, _)| key == name) {
+        let mut named = self.members.iter_mut().filter(|(key, _)| key == name);
+        let value = named.next().and_then(|(_, value)| value.take());
+        if named.next().is_some() {
             let mut fault = self.member(name).fault("there once only");
             fault.code = Some("duplicate_parameter");
             return Err(fault);
         }
-        Ok(Some(value))
+        Ok(value)
     }
 
     /// Takes a member only if it is as wanted.
@@ -99,12 +97,11 @@ impl<'a, 'p> Object<'a, 'p> {
         name: &'static str,
         is_wanted: impl FnOnce(&RawValue) -> bool,
     ) {
-        let at = self.members.iter().position(|(key, _)| key == name);
-        let member = at.and_then(|at| Some((at, self.members.get(at)?)));
-        if let Some((at, (_, value))) = member
-            && is_wanted(value)
+        let member = self.members.iter_mut().find(|(key, _)| key == name);
+        if let Some((_, value)) = member
+            && value.is_some_and(is_wanted)
         {
-            self.members.remove(at);
+            *value = None;
         }
     }
 
@@ -169,10 +166,16 @@ impl<'a, 'p> Object<'a, 'p> {
     /// Names what has not been taken.
     pub(crate) fn leave(self, left_out: &mut Vec<Cow<'a, str>>) {
         let Self { members, place } = self;
-        left_out.extend(members.into_iter().map(|(key, _)| match place {
+        let left = members.into_iter().filter(|(_, value)| value.is_some());
+        left_out.extend(left.map(|(key, _)| match place {
             Place::Body => key,
             place => format!("{place}.{key}").into(),
         }));
+    }
+
+    /// How an object of another kind than is read is named among what was left out.
+    pub(crate) fn told_as(&self, kind: &str) -> String {
+        format!("{} ({kind})", self.place)
     }
 
     pub(crate) fn member(&self, name: &'static str) -> Place<'p> {
@@ -217,7 +220,7 @@ impl<'de> Visitor<'de> for MembersVisitor {
         let mut members = Vec::new();
         while let Some((Key(key), value)) = map.next_entry::<Key<'de>, &'de RawValue>()? {
             if value.get() != "null" {
-                members.push((key, value));
+                members.push((key, Some(value)));
             }
         }
         Ok(Members(members))

@@ -1,0 +1,30 @@
+//! Anthropic's Messages, as Anthropic, Vertex and Azure speak it.
+
+pub(crate) mod answer;
+mod block;
+pub(crate) mod closing;
+pub(crate) mod count_tokens;
+mod document;
+pub(crate) mod error;
+mod facts;
+mod name;
+mod print_answer;
+mod print_events;
+mod print_messages;
+mod print_request;
+mod read_answer;
+mod read_content;
+mod read_events;
+mod read_request;
+mod reported;
+
+#[cfg(test)]
+mod round_trip;
+
+pub(crate) use facts::parse;
+pub(crate) use print_answer::print_answer;
+pub(crate) use print_events::MessageEvents;
+pub(crate) use print_request::print_request;
+pub(crate) use read_answer::read_answer;
+pub(crate) use read_events::AnthropicEvents;
+pub(crate) use read_request::read_request;

@@ -1,0 +1,92 @@
+//! A message, or an event's data, as a provider tells it. What may be wrong stays raw, so that it
+//! spoils nothing else.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::conversation::Finish;
+
+/// A message, in an answer of its own or at a stream's start.
+#[derive(Deserialize)]
+pub(super) struct Message<'a> {
+    #[serde(borrow, default)]
+    pub(super) id: Cow<'a, str>,
+    #[serde(borrow, default)]
+    pub(super) model: Cow<'a, str>,
+    #[serde(borrow, default)]
+    pub(super) content: Vec<Block<'a>>,
+    #[serde(borrow, default)]
+    pub(super) stop_reason: Option<&'a str>,
+    #[serde(borrow, default)]
+    pub(super) stop_sequence: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub(super) usage: Option<&'a RawValue>,
+}
+
+/// A block of content, whole or as it begins.
+#[derive(Deserialize)]
+pub(super) struct Block<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: &'a str,
+    #[serde(borrow, default)]
+    pub(super) text: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub(super) thinking: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub(super) signature: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub(super) data: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub(super) id: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub(super) name: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub(super) input: Option<&'a RawValue>,
+}
+
+/// The data of an event: `kind` says which members there are.
+#[derive(Deserialize)]
+pub(super) struct Event<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: &'a str,
+    #[serde(borrow, default)]
+    pub(super) message: Option<Message<'a>>,
+    #[serde(default)]
+    pub(super) index: u32,
+    #[serde(borrow, default)]
+    pub(super) content_block: Option<Block<'a>>,
+    #[serde(borrow, default)]
+    pub(super) delta: Delta<'a>,
+    #[serde(borrow, default)]
+    pub(super) usage: Option<&'a RawValue>,
+}
+
+/// What is new of a block, or of the message.
+#[derive(Default, Deserialize)]
+pub(super) struct Delta<'a> {
+    #[serde(borrow, default)]
+    pub(super) text: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub(super) thinking: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub(super) signature: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub(super) partial_json: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub(super) stop_reason: Option<&'a str>,
+    #[serde(borrow, default)]
+    pub(super) stop_sequence: Option<Cow<'a, str>>,
+}
+
+/// What a `stop_reason` means.
+pub(super) fn finish(word: &str) -> Finish {
+    match word {
+        "max_tokens" | "model_context_window_exceeded" => Finish::Length,
+        "tool_use" => Finish::ToolCalls,
+        "refusal" => Finish::Refusal,
+        // `end_turn`, `stop_sequence`, `pause_turn`.
+        _ => Finish::Stop,
+    }
+}
