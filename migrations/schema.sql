@@ -1062,8 +1062,14 @@ CREATE TABLE public.provider (
     created_at timestamp with time zone DEFAULT public.turnpike_now() NOT NULL,
     updated_at timestamp with time zone DEFAULT public.turnpike_now() NOT NULL,
     updated_by text DEFAULT 'sql'::text NOT NULL,
-    CONSTRAINT provider_credential_place_known CHECK ((credential_place = ANY (ARRAY['bearer'::text, 'api_key'::text, 'x_api_key'::text, 'none'::text]))),
-    CONSTRAINT provider_dialect_known CHECK ((dialect = 'openai'::text))
+    query text DEFAULT ''::text NOT NULL,
+    header_names text[] DEFAULT '{}'::text[] NOT NULL,
+    header_values text[] DEFAULT '{}'::text[] NOT NULL,
+    region text DEFAULT ''::text NOT NULL,
+    quirks text[] DEFAULT '{}'::text[] NOT NULL,
+    CONSTRAINT provider_credential_place_known CHECK ((credential_place = ANY (ARRAY['bearer'::text, 'api_key'::text, 'x_api_key'::text, 'none'::text, 'x_goog_api_key'::text, 'sigv4'::text]))),
+    CONSTRAINT provider_dialect_known CHECK ((dialect = ANY (ARRAY['openai'::text, 'anthropic'::text, 'gemini'::text, 'converse'::text]))),
+    CONSTRAINT provider_headers_paired CHECK ((cardinality(header_names) = cardinality(header_values)))
 );
 
 -- Name: TABLE provider; Type: COMMENT; Schema: public; Owner: -
@@ -1080,7 +1086,17 @@ COMMENT ON COLUMN public.provider.display_name IS 'For people.';
 
 -- Name: COLUMN provider.dialect; Type: COMMENT; Schema: public; Owner: -
 
-COMMENT ON COLUMN public.provider.dialect IS 'The protocol it speaks: openai.';
+COMMENT ON COLUMN public.provider.dialect IS 'The protocol it speaks: openai, anthropic, gemini or converse.';
+
+COMMENT ON COLUMN public.provider.query IS 'Query of every request, without its question mark.';
+
+COMMENT ON COLUMN public.provider.header_names IS 'Names of the headers that are sent with every request.';
+
+COMMENT ON COLUMN public.provider.header_values IS 'Their values, in the same order.';
+
+COMMENT ON COLUMN public.provider.region IS 'AWS region that requests are signed for.';
+
+COMMENT ON COLUMN public.provider.quirks IS 'In what it differs from the first of its dialect.';
 
 -- Name: COLUMN provider.base_url; Type: COMMENT; Schema: public; Owner: -
 

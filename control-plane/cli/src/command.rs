@@ -8,6 +8,7 @@ pub(crate) mod limits;
 pub(crate) mod models;
 pub(crate) mod nodes;
 pub(crate) mod prices;
+mod provider_presets;
 pub(crate) mod providers;
 pub(crate) mod rules;
 pub(crate) mod settings;

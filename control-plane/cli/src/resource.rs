@@ -28,7 +28,7 @@ pub(crate) use team::{Team, TeamSpec};
 pub(crate) use virtual_key::{VirtualKey, VirtualKeySpec};
 pub(crate) use words::{
     Capability, CredentialPlace, Dialect, Effort, Enforcement, LimitSubject, LimitUnit,
-    LimitWindow, OnExceed, OnUnavailable, OnUnbounded,
+    LimitWindow, OnExceed, OnUnavailable, OnUnbounded, Quirk,
 };
 
 use crate::failure::CallError;

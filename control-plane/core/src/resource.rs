@@ -23,7 +23,7 @@ pub use team::Team;
 pub use virtual_key::{KeySecret, VirtualKey};
 pub use words::{
     Capability, CredentialPlace, Dialect, Effort, Enforcement, LimitSubject, LimitUnit,
-    LimitWindow, OnExceed, OnUnavailable, OnUnbounded, OnUnknownPrice, OnUnknownUsage,
+    LimitWindow, OnExceed, OnUnavailable, OnUnbounded, OnUnknownPrice, OnUnknownUsage, Quirk,
 };
 
 use crate::fault::Faults;

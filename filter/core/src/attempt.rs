@@ -136,13 +136,38 @@ impl Attempt {
     /// What it used: what the provider said, else an estimate if the settings want one.
     pub(crate) fn metered(&self, text_bytes: u64, estimates: bool) -> Metered {
         if let Some(usage) = self.reported() {
-            return Metered::reported(usage);
+            return match estimates && self.is_output_early() {
+                true => self.with_output(usage),
+                false => Metered::reported(usage),
+            };
         }
         if !estimates || self.verdict() == Verdict::NotBilled {
             return Metered::NOTHING;
         }
         let (visible_bytes, reasoning_bytes) = self.output_bytes();
         Metered::estimated(text_bytes, visible_bytes, reasoning_bytes)
+    }
+
+    /// What is reported counts the prompt, and only the beginning of the output.
+    fn is_output_early(&self) -> bool {
+        let reading = self.answer.reading();
+        reading.is_some_and(|read| read.is_output_early)
+    }
+
+    /// A reported prompt, with an estimate of the output that was seen.
+    fn with_output(&self, reported: Usage) -> Metered {
+        let (visible_bytes, reasoning_bytes) = self.output_bytes();
+        let seen = estimate::usage(0, visible_bytes, reasoning_bytes);
+        let usage = Usage {
+            output: reported.output.max(seen.output),
+            reasoning: reported.reasoning.max(seen.reasoning),
+            ..reported
+        };
+        Metered {
+            usage: usage.clamped(),
+            source: UsageSource::Estimated,
+            method: estimate::OUTPUT_METHOD,
+        }
     }
 
     /// Bytes of output so far, and those of them that are reasoning.

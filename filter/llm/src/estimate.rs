@@ -6,6 +6,9 @@ use crate::usage::{PLAUSIBLE_TOKENS, Usage};
 /// How these estimates are made, as usage records name it.
 pub const METHOD: &str = "bytes/4";
 
+/// How the estimate is made where the provider had counted the prompt.
+pub const OUTPUT_METHOD: &str = "input reported, output bytes/4";
+
 const LIKELY_BYTES_PER_TOKEN: u64 = 4;
 /// Common tokenizers put far more text into a token only where it repeats itself.
 const MOST_BYTES_PER_TOKEN: u64 = 8;

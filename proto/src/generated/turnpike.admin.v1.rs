@@ -1333,7 +1333,7 @@ pub mod virtual_keys_server {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Provider {
     /// `providers/{provider}`. Set by the server.
     #[prost(string, tag = "1")]
@@ -1343,6 +1343,7 @@ pub struct Provider {
     #[prost(enumeration = "super::super::config::v1::Dialect", tag = "3")]
     pub dialect: i32,
     /// Base URL as SDKs write it, for example `<https://api.openai.com/v1`.> Scheme http or https.
+    /// `{model}` in its path stands for the upstream model.
     #[prost(string, tag = "4")]
     pub base_url: ::prost::alloc::string::String,
     /// Name of an Envoy cluster that the mesh owns. Empty: the control plane builds one from base_url.
@@ -1351,7 +1352,7 @@ pub struct Provider {
     /// PEM of the certificate authorities to trust. Empty: the node's system store.
     #[prost(string, tag = "6")]
     pub ca_pem: ::prost::alloc::string::String,
-    /// Default: bearer.
+    /// Default: what the dialect's first provider has (bearer, x-api-key, x-goog-api-key, sigv4).
     #[prost(enumeration = "super::super::config::v1::CredentialPlace", tag = "7")]
     pub credential_place: i32,
     /// True when the provider refuses `stream_options`; then none is added, and streams that report
@@ -1367,8 +1368,21 @@ pub struct Provider {
     pub config_version: u64,
     #[prost(string, tag = "12")]
     pub etag: ::prost::alloc::string::String,
+    /// Query of every request, without `?`, for example `api-version=2024-10-21`. At most 1024
+    /// characters.
+    #[prost(string, tag = "13")]
+    pub query: ::prost::alloc::string::String,
+    /// Sent with every request, for example `anthropic-version`. At most 16; names in lower case, none
+    /// that the gateway sets itself (host, credentials, lengths, encodings, `x-envoy-*`).
+    #[prost(message, repeated, tag = "14")]
+    pub headers: ::prost::alloc::vec::Vec<super::super::config::v1::Header>,
+    /// AWS region that requests are signed for; required with CREDENTIAL_PLACE_SIGV4.
+    #[prost(string, tag = "15")]
+    pub region: ::prost::alloc::string::String,
+    #[prost(enumeration = "super::super::config::v1::Quirk", repeated, tag = "16")]
+    pub quirks: ::prost::alloc::vec::Vec<i32>,
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct CreateProviderRequest {
     #[prost(string, tag = "1")]
     pub provider_id: ::prost::alloc::string::String,
@@ -1394,7 +1408,7 @@ pub struct ListProvidersResponse {
     #[prost(string, tag = "2")]
     pub next_page_token: ::prost::alloc::string::String,
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct UpdateProviderRequest {
     #[prost(message, optional, tag = "1")]
     pub provider: ::core::option::Option<Provider>,

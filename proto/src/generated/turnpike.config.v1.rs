@@ -85,8 +85,8 @@ pub struct Provider {
     /// AWS region that requests are signed for. Required for CREDENTIAL_PLACE_SIGV4.
     #[prost(string, tag = "11")]
     pub region: ::prost::alloc::string::String,
-    #[prost(message, optional, tag = "12")]
-    pub quirks: ::core::option::Option<Quirks>,
+    #[prost(enumeration = "Quirk", repeated, tag = "12")]
+    pub quirks: ::prost::alloc::vec::Vec<i32>,
 }
 /// A header of requests to a provider.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -95,37 +95,6 @@ pub struct Header {
     pub name: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
     pub value: ::prost::alloc::string::String,
-}
-/// In what a provider differs from the first of its dialect.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Quirks {
-    /// Takes `max_tokens` where OpenAI has `max_completion_tokens`.
-    #[prost(bool, tag = "1")]
-    pub max_tokens_member: bool,
-    /// Knows no JSON schema as an answer's form.
-    #[prost(bool, tag = "2")]
-    pub no_json_schema: bool,
-    /// Knows no `reasoning_effort` (OpenAI's dialect), no thinking (the others).
-    #[prost(bool, tag = "3")]
-    pub no_reasoning: bool,
-    /// Knows no `parallel_tool_calls`.
-    #[prost(bool, tag = "4")]
-    pub no_parallel_tool_calls: bool,
-    /// Has `any` for the tool choice `required`.
-    #[prost(bool, tag = "5")]
-    pub tool_choice_any: bool,
-    /// Fetches no links: images must be in the request.
-    #[prost(bool, tag = "6")]
-    pub no_links: bool,
-    /// Vertex: Anthropic's model is in the path and the version in the body; function calls have no ids.
-    #[prost(bool, tag = "7")]
-    pub vertex: bool,
-    /// Does not serve OpenAI's `/v1/responses`: such requests are translated.
-    #[prost(bool, tag = "8")]
-    pub no_responses: bool,
-    /// Wants its reasoning back in `reasoning_content` with the calls that it led to.
-    #[prost(bool, tag = "9")]
-    pub wants_reasoning_back: bool,
 }
 /// A provider secret. Belongs to everyone, to a team, or to a key: of those a caller may use, the
 /// most specific kind is taken, by weight.
@@ -480,6 +449,66 @@ impl Dialect {
             "DIALECT_ANTHROPIC" => Some(Self::Anthropic),
             "DIALECT_GEMINI" => Some(Self::Gemini),
             "DIALECT_CONVERSE" => Some(Self::Converse),
+            _ => None,
+        }
+    }
+}
+/// In what a provider differs from the first of its dialect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Quirk {
+    Unspecified = 0,
+    /// Takes `max_tokens` where OpenAI has `max_completion_tokens`.
+    MaxTokensMember = 1,
+    /// Knows no JSON schema as an answer's form.
+    NoJsonSchema = 2,
+    /// Knows no `reasoning_effort` (OpenAI's dialect), no thinking (the others).
+    NoReasoning = 3,
+    /// Knows no `parallel_tool_calls`.
+    NoParallelToolCalls = 4,
+    /// Has `any` for the tool choice `required`.
+    ToolChoiceAny = 5,
+    /// Fetches no links: images must be in the request.
+    NoLinks = 6,
+    /// Vertex: Anthropic's model is in the path and the version in the body; function calls have no ids.
+    Vertex = 7,
+    /// Does not serve OpenAI's `/v1/responses`: such requests are translated.
+    NoResponses = 8,
+    /// Wants its reasoning back in `reasoning_content` with the calls that it led to.
+    WantsReasoningBack = 9,
+}
+impl Quirk {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "QUIRK_UNSPECIFIED",
+            Self::MaxTokensMember => "QUIRK_MAX_TOKENS_MEMBER",
+            Self::NoJsonSchema => "QUIRK_NO_JSON_SCHEMA",
+            Self::NoReasoning => "QUIRK_NO_REASONING",
+            Self::NoParallelToolCalls => "QUIRK_NO_PARALLEL_TOOL_CALLS",
+            Self::ToolChoiceAny => "QUIRK_TOOL_CHOICE_ANY",
+            Self::NoLinks => "QUIRK_NO_LINKS",
+            Self::Vertex => "QUIRK_VERTEX",
+            Self::NoResponses => "QUIRK_NO_RESPONSES",
+            Self::WantsReasoningBack => "QUIRK_WANTS_REASONING_BACK",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "QUIRK_UNSPECIFIED" => Some(Self::Unspecified),
+            "QUIRK_MAX_TOKENS_MEMBER" => Some(Self::MaxTokensMember),
+            "QUIRK_NO_JSON_SCHEMA" => Some(Self::NoJsonSchema),
+            "QUIRK_NO_REASONING" => Some(Self::NoReasoning),
+            "QUIRK_NO_PARALLEL_TOOL_CALLS" => Some(Self::NoParallelToolCalls),
+            "QUIRK_TOOL_CHOICE_ANY" => Some(Self::ToolChoiceAny),
+            "QUIRK_NO_LINKS" => Some(Self::NoLinks),
+            "QUIRK_VERTEX" => Some(Self::Vertex),
+            "QUIRK_NO_RESPONSES" => Some(Self::NoResponses),
+            "QUIRK_WANTS_REASONING_BACK" => Some(Self::WantsReasoningBack),
             _ => None,
         }
     }

@@ -7,7 +7,8 @@ use clap::{Args, Subcommand};
 
 use super::Session;
 use super::collection::{self, DeleteArgs, GetArgs, LimitArgs};
-use crate::resource::{CredentialPlace, Dialect, Provider, ProviderSpec};
+use super::provider_presets as presets;
+use crate::resource::{CredentialPlace, Dialect, Provider, ProviderSpec, Quirk};
 use crate::wait::WaitArgs;
 
 #[derive(Debug, Subcommand)]
@@ -15,8 +16,9 @@ pub(crate) enum ProvidersCommand {
     /// Register a provider
     #[command(after_help = "\
 Examples:
-  turnpike providers create openai --base-url https://api.openai.com/v1
-  turnpike providers create mistral --base-url https://api.mistral.ai/v1 --no-stream-usage-option
+  turnpike providers create openai --preset openai
+  turnpike providers create eu --preset bedrock --set region=eu-central-1
+  turnpike providers create azure --preset azure-openai --set resource=acme
   turnpike providers create vllm --base-url http://vllm.svc:8000/v1 --credential-place none")]
     Create(CreateProvider),
     /// List every provider, by id
@@ -44,17 +46,42 @@ pub(crate) struct CreateProvider {
     /// Id, 1-64 characters of a-z, 0-9 and `-`
     id: String,
 
-    /// Base URL as SDKs write it, http or https
-    #[arg(long, value_name = "URL")]
-    base_url: String,
+    /// A well-known provider to begin from: anthropic, azure-openai, bedrock, gemini, mistral…
+    /// (`--preset help` lists them)
+    #[arg(long, value_name = "PRESET")]
+    preset: Option<String>,
 
-    /// The wire protocol it speaks
-    #[arg(long, value_enum, value_name = "DIALECT", default_value_t = Dialect::Openai)]
-    dialect: Dialect,
+    /// What stands for `{NAME}` in the preset
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair, requires = "preset")]
+    set: Vec<(String, String)>,
 
-    /// Where the credential goes
-    #[arg(long, value_enum, value_name = "PLACE", default_value_t = CredentialPlace::Bearer)]
-    credential_place: CredentialPlace,
+    /// Base URL as SDKs write it, http or https; `{model}` in its path stands for the model
+    #[arg(long, value_name = "URL", required_unless_present = "preset")]
+    base_url: Option<String>,
+
+    /// The wire protocol it speaks [default: openai]
+    #[arg(long, value_enum, value_name = "DIALECT")]
+    dialect: Option<Dialect>,
+
+    /// Where the credential goes [default: as the dialect's first provider has it]
+    #[arg(long, value_enum, value_name = "PLACE")]
+    credential_place: Option<CredentialPlace>,
+
+    /// Query of every request, without its question mark
+    #[arg(long, value_name = "QUERY")]
+    query: Option<String>,
+
+    /// Header of every request; may be given up to 16 times
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
+    header: Vec<(String, String)>,
+
+    /// AWS region that requests are signed for
+    #[arg(long, value_name = "REGION")]
+    region: Option<String>,
+
+    /// In what it differs from the first of its dialect; may be given several times
+    #[arg(long, value_enum, value_name = "QUIRK")]
+    quirk: Vec<Quirk>,
 
     /// Name for people
     #[arg(
@@ -129,6 +156,26 @@ struct ProviderChange {
     #[arg(long, conflicts_with = "ca_file")]
     system_ca: bool,
 
+    /// Query of every request, without its question mark; empty: none
+    #[arg(long, value_name = "QUERY")]
+    query: Option<String>,
+
+    /// Headers of every request, in place of those before; `=`: none
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
+    header: Vec<(String, String)>,
+
+    /// AWS region that requests are signed for
+    #[arg(long, value_name = "REGION")]
+    region: Option<String>,
+
+    /// In what it differs from the first of its dialect, in place of what was said before
+    #[arg(long, value_enum, value_name = "QUIRK")]
+    quirk: Vec<Quirk>,
+
+    /// It differs in nothing
+    #[arg(long, conflicts_with = "quirk")]
+    no_quirks: bool,
+
     /// It refuses `stream_options`
     #[arg(long)]
     no_stream_usage_option: bool,
@@ -152,17 +199,44 @@ impl ProvidersCommand {
 
 impl CreateProvider {
     async fn run(self, session: &mut Session<'_>) -> anyhow::Result<()> {
-        let ca_pem = self.ca_file.map(read_pem).transpose()?;
-        let spec = ProviderSpec {
-            display_name: self.display_name,
-            dialect: self.dialect,
-            base_url: self.base_url,
-            existing_cluster: self.existing_cluster,
-            ca_pem: ca_pem.unwrap_or_default(),
-            credential_place: self.credential_place,
-            no_stream_usage_option: self.no_stream_usage_option,
-        };
+        if self.preset.as_deref() == Some("help") {
+            session.output.line(presets::names().join("\n"))?;
+            return Ok(());
+        }
+        let spec = self.spec()?;
         collection::create::<Provider>(session, &self.id, &spec, None, self.wait).await
+    }
+}
+
+impl CreateProvider {
+    /// The preset, if one is named, with what the flags say.
+    fn spec(&self) -> anyhow::Result<ProviderSpec> {
+        let mut spec = match &self.preset {
+            Some(preset) => presets::preset(preset, &self.set)?,
+            None => ProviderSpec::default(),
+        };
+        if let Some(base_url) = &self.base_url {
+            spec.base_url.clone_from(base_url);
+        }
+        if let Some(query) = &self.query {
+            spec.query.clone_from(query);
+        }
+        if let Some(region) = &self.region {
+            spec.region.clone_from(region);
+        }
+        if let Some(path) = &self.ca_file {
+            spec.ca_pem = read_pem(path.clone())?;
+        }
+        spec.dialect = self.dialect.unwrap_or(spec.dialect);
+        spec.credential_place = self.credential_place.or(spec.credential_place);
+        spec.display_name.clone_from(&self.display_name);
+        spec.existing_cluster.clone_from(&self.existing_cluster);
+        spec.no_stream_usage_option |= self.no_stream_usage_option;
+        spec.headers.extend(self.header.iter().cloned());
+        spec.quirks.extend(&self.quirk);
+        spec.quirks.sort_unstable();
+        spec.quirks.dedup();
+        Ok(spec)
     }
 }
 
@@ -197,10 +271,35 @@ impl ProviderChange {
             spec.ca_pem.clear();
         }
         spec.dialect = self.dialect.unwrap_or(spec.dialect);
-        spec.credential_place = self.credential_place.unwrap_or(spec.credential_place);
+        spec.credential_place = self.credential_place.or(spec.credential_place);
+        if let Some(query) = self.query {
+            spec.query = query;
+        }
+        if let Some(region) = self.region {
+            spec.region = region;
+        }
+        if !self.header.is_empty() {
+            spec.headers = self
+                .header
+                .into_iter()
+                .filter(|(name, _)| !name.is_empty())
+                .collect();
+        }
+        if !self.quirk.is_empty() {
+            spec.quirks = self.quirk;
+        }
+        if self.no_quirks {
+            spec.quirks.clear();
+        }
         spec.no_stream_usage_option = (spec.no_stream_usage_option || self.no_stream_usage_option)
             && !self.stream_usage_option;
     }
+}
+
+/// `NAME=VALUE`.
+fn pair(text: &str) -> Result<(String, String), &'static str> {
+    let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
 }
 
 fn read_pem(path: PathBuf) -> anyhow::Result<String> {

@@ -1,9 +1,14 @@
 //! Providers: where models are served.
 
+use std::collections::BTreeMap;
+
 use proto::admin::v1 as pb;
+use proto::config::v1 as config;
 use serde::{Deserialize, Serialize};
 
-use super::{Collection, CredentialPlace, Dialect, Kind, Page, Status, Stored, id_of, name_of};
+use super::{
+    Collection, CredentialPlace, Dialect, Kind, Page, Quirk, Status, Stored, id_of, name_of,
+};
 use crate::failure::CallError;
 use crate::link::Link;
 use crate::moment::Moment;
@@ -15,12 +20,12 @@ pub(super) const PREFIX: &str = "providers/";
 #[derive(Debug)]
 pub(crate) enum Provider {}
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ProviderSpec {
     #[serde(default)]
     pub(crate) display_name: String,
-    #[serde(default = "openai")]
+    #[serde(default)]
     pub(crate) dialect: Dialect,
     pub(crate) base_url: String,
     /// Name of an Envoy cluster that the mesh owns. Empty: one is built from `baseUrl`.
@@ -29,10 +34,22 @@ pub(crate) struct ProviderSpec {
     /// Certificate authorities to trust, as PEM text. Empty: the node's system store.
     #[serde(default)]
     pub(crate) ca_pem: String,
-    #[serde(default = "bearer")]
-    pub(crate) credential_place: CredentialPlace,
+    /// None: where the dialect's first provider wants it.
+    #[serde(default)]
+    pub(crate) credential_place: Option<CredentialPlace>,
     #[serde(default)]
     pub(crate) no_stream_usage_option: bool,
+    /// Query of every request, without its question mark.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) query: String,
+    /// Sent with every request.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) headers: BTreeMap<String, String>,
+    /// AWS region that requests are signed for.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) region: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) quirks: Vec<Quirk>,
 }
 
 impl Collection for Provider {
@@ -54,7 +71,7 @@ impl Collection for Provider {
             spec.display_name.clone(),
             spec.dialect.to_string(),
             spec.base_url.clone(),
-            spec.credential_place.to_string(),
+            spec.place().to_string(),
             spec.existing_cluster.clone(),
         ]
     }
@@ -123,18 +140,29 @@ impl Collection for Provider {
         let plain = |spec: &ProviderSpec| ProviderSpec {
             base_url: spec.base_url.trim_end_matches('/').to_owned(),
             ca_pem: spec.ca_pem.trim_end().to_owned(),
+            credential_place: Some(spec.place()),
             ..spec.clone()
         };
         plain(stored) == plain(wanted)
     }
 }
 
-fn openai() -> Dialect {
-    Dialect::Openai
+impl ProviderSpec {
+    /// Where the credential goes.
+    fn place(&self) -> CredentialPlace {
+        self.credential_place.unwrap_or(match self.dialect {
+            Dialect::Openai => CredentialPlace::Bearer,
+            Dialect::Anthropic => CredentialPlace::XApiKey,
+            Dialect::Gemini => CredentialPlace::XGoogApiKey,
+            Dialect::Converse => CredentialPlace::Sigv4,
+        })
+    }
 }
 
-fn bearer() -> CredentialPlace {
-    CredentialPlace::Bearer
+impl Default for Dialect {
+    fn default() -> Self {
+        Self::Openai
+    }
 }
 
 fn encode(id: &str, spec: &ProviderSpec) -> pb::Provider {
@@ -145,17 +173,31 @@ fn encode(id: &str, spec: &ProviderSpec) -> pb::Provider {
         base_url: spec.base_url.clone(),
         existing_cluster: spec.existing_cluster.clone(),
         ca_pem: spec.ca_pem.clone(),
-        credential_place: spec.credential_place.to_wire(),
+        credential_place: spec.place().to_wire(),
         no_stream_usage_option: spec.no_stream_usage_option,
+        query: spec.query.clone(),
+        headers: spec.headers.iter().map(header).collect(),
+        region: spec.region.clone(),
+        quirks: spec.quirks.iter().map(|quirk| quirk.to_wire()).collect(),
         ..Default::default()
+    }
+}
+
+fn header((name, value): (&String, &String)) -> config::Header {
+    config::Header {
+        name: name.clone(),
+        value: value.clone(),
     }
 }
 
 fn decode(provider: pb::Provider) -> Result<Stored<ProviderSpec>, CallError> {
     let credential_place = match provider.credential_place {
-        0 => bearer(),
-        value => CredentialPlace::from_wire(value)?,
+        0 => None,
+        value => Some(CredentialPlace::from_wire(value)?),
     };
+    let quirks = provider.quirks.iter().map(|&value| Quirk::from_wire(value));
+    let quirks = quirks.collect::<Result<_, _>>()?;
+    let header = |header: config::Header| (header.name, header.value);
     Ok(Stored {
         id: id_of(&provider.name, PREFIX),
         status: Status {
@@ -172,6 +214,10 @@ fn decode(provider: pb::Provider) -> Result<Stored<ProviderSpec>, CallError> {
             ca_pem: provider.ca_pem,
             credential_place,
             no_stream_usage_option: provider.no_stream_usage_option,
+            query: provider.query,
+            headers: provider.headers.into_iter().map(header).collect(),
+            region: provider.region,
+            quirks,
         },
     })
 }

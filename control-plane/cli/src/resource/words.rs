@@ -89,6 +89,30 @@ words! {
 }
 
 words! {
+    /// In what a provider differs from the first of its dialect.
+    Quirk = Quirk as "quirk" {
+        /// Takes `max_tokens` where OpenAI has `max_completion_tokens`
+        MaxTokensMember = "max-tokens-member",
+        /// Knows no JSON schema as an answer's form
+        NoJsonSchema = "no-json-schema",
+        /// Knows no reasoning effort, no thinking
+        NoReasoning = "no-reasoning",
+        /// Knows no `parallel_tool_calls`
+        NoParallelToolCalls = "no-parallel-tool-calls",
+        /// Has `any` for the tool choice `required`
+        ToolChoiceAny = "tool-choice-any",
+        /// Fetches no links: images must be in the request
+        NoLinks = "no-links",
+        /// Vertex's form of Anthropic's and Gemini's APIs
+        Vertex = "vertex",
+        /// Does not serve `/v1/responses`: such requests are translated
+        NoResponses = "no-responses",
+        /// Wants its reasoning back with the calls that it led to
+        WantsReasoningBack = "wants-reasoning-back",
+    }
+}
+
+words! {
     /// What a model can do.
     Capability = Capability as "capability" {
         Tools = "tools",

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proto::config::v1 as config;
 use serde::Serialize;
 
-use super::{CredentialPlace, Dialect, check_display_name, check_id};
+use super::{CredentialPlace, Dialect, Quirk, check_display_name, check_id};
 use crate::fault::{Fault, Faults};
 
 /// A provider as edited.
@@ -24,6 +24,25 @@ pub struct Provider {
     pub credential_place: CredentialPlace,
     /// Whether the provider accepts `stream_options.include_usage`.
     pub stream_usage_option: bool,
+    /// Query of every request, without its question mark.
+    pub query: String,
+    /// Name and value of each header that is sent with every request.
+    pub headers: Vec<(String, String)>,
+    /// AWS region that requests are signed for.
+    pub region: String,
+    pub quirks: Vec<Quirk>,
+}
+
+impl Dialect {
+    /// Where the first provider of the dialect wants its credential.
+    pub fn credential_place(self) -> CredentialPlace {
+        match self {
+            Self::Openai => CredentialPlace::Bearer,
+            Self::Anthropic => CredentialPlace::XApiKey,
+            Self::Gemini => CredentialPlace::XGoogApiKey,
+            Self::Converse => CredentialPlace::Sigv4,
+        }
+    }
 }
 
 /// A base URL taken apart.
@@ -60,6 +79,18 @@ impl Provider {
                 && self.existing_cluster.bytes().all(|b| b.is_ascii_graphic()),
             "existing_cluster",
             "must be at most 256 visible ASCII characters",
+        );
+        faults.require(
+            self.query.len() <= 1024
+                && self.query.bytes().all(|b| b.is_ascii_graphic())
+                && !self.query.contains(['?', '#']),
+            "query",
+            "must be at most 1024 visible ASCII characters without ? and #",
+        );
+        faults.require(
+            self.credential_place != CredentialPlace::Sigv4 || !self.region.is_empty(),
+            "region",
+            "is required with sigv4",
         );
         if !self.ca_pem.is_empty() {
             faults.require(
@@ -118,8 +149,18 @@ impl Provider {
             cluster,
             credential_place: self.credential_place.to_wire(),
             stream_usage_option: self.stream_usage_option,
-            ..config::Provider::default()
+            query: self.query.clone(),
+            headers: self.headers.iter().map(to_header).collect(),
+            region: self.region.clone(),
+            quirks: self.quirks.iter().map(|quirk| quirk.to_wire()).collect(),
         })
+    }
+}
+
+fn to_header((name, value): &(String, String)) -> config::Header {
+    config::Header {
+        name: name.clone(),
+        value: value.clone(),
     }
 }
 

@@ -50,7 +50,12 @@ macro_rules! words {
 
 words! {
     /// The protocol a provider speaks.
-    Dialect as Dialect { Openai = "openai" }
+    Dialect as Dialect {
+        Openai = "openai",
+        Anthropic = "anthropic",
+        Gemini = "gemini",
+        Converse = "converse",
+    }
 }
 words! {
     /// Where a provider's credential goes.
@@ -59,6 +64,22 @@ words! {
         ApiKey = "api_key",
         XApiKey = "x_api_key",
         None = "none",
+        XGoogApiKey = "x_goog_api_key",
+        Sigv4 = "sigv4",
+    }
+}
+words! {
+    /// In what a provider differs from the first of its dialect.
+    Quirk as Quirk {
+        MaxTokensMember = "max_tokens_member",
+        NoJsonSchema = "no_json_schema",
+        NoReasoning = "no_reasoning",
+        NoParallelToolCalls = "no_parallel_tool_calls",
+        ToolChoiceAny = "tool_choice_any",
+        NoLinks = "no_links",
+        Vertex = "vertex",
+        NoResponses = "no_responses",
+        WantsReasoningBack = "wants_reasoning_back",
     }
 }
 words! {

@@ -2,10 +2,11 @@
 
 use control_plane_core::name::Collection;
 use control_plane_core::resource;
-use control_plane_core::resource::{CredentialPlace, Dialect};
+use control_plane_core::resource::{CredentialPlace, Dialect, Quirk};
 use control_plane_store::Stored;
 use proto::admin::v1 as admin;
 use proto::admin::v1::providers_server::Providers;
+use proto::config::v1 as config;
 use tonic::{Request, Response, Status};
 
 use super::{Admin, actor, id, no_mask, page_request, required};
@@ -83,17 +84,23 @@ impl Providers for Admin {
 }
 
 fn to_resource(id: String, provider: admin::Provider) -> Result<resource::Provider, Status> {
-    let dialect = Dialect::from_wire(provider.dialect)
-        .ok_or_else(|| status::invalid("dialect", "must be openai"))?;
+    let dialect = Dialect::from_wire(provider.dialect).ok_or_else(|| {
+        status::invalid("dialect", "must be openai, anthropic, gemini or converse")
+    })?;
     let credential_place = match provider.credential_place {
-        0 => CredentialPlace::Bearer,
+        0 => dialect.credential_place(),
         number => CredentialPlace::from_wire(number).ok_or_else(|| {
             status::invalid(
                 "credential_place",
-                "must be bearer, api_key, x_api_key or none",
+                "must be bearer, api_key, x_api_key, x_goog_api_key, sigv4 or none",
             )
         })?,
     };
+    let quirks = provider.quirks.iter().map(|&number| {
+        Quirk::from_wire(number).ok_or_else(|| status::invalid("quirks", "no such quirk"))
+    });
+    let quirks = quirks.collect::<Result<_, _>>()?;
+    let header = |header: config::Header| (header.name, header.value);
     Ok(resource::Provider {
         id,
         display_name: provider.display_name,
@@ -103,6 +110,10 @@ fn to_resource(id: String, provider: admin::Provider) -> Result<resource::Provid
         ca_pem: provider.ca_pem,
         credential_place,
         stream_usage_option: !provider.no_stream_usage_option,
+        query: provider.query,
+        headers: provider.headers.into_iter().map(header).collect(),
+        region: provider.region,
+        quirks,
     })
 }
 
@@ -121,7 +132,19 @@ fn to_wire(stored: Stored<resource::Provider>) -> admin::Provider {
         update_time: Some(to_timestamp(stored.updated_at)),
         config_version: stored.config_version,
         etag: String::new(),
+        query: provider.query,
+        headers: provider.headers.into_iter().map(header).collect(),
+        region: provider.region,
+        quirks: provider
+            .quirks
+            .iter()
+            .map(|quirk| quirk.to_wire())
+            .collect(),
     }
+}
+
+fn header((name, value): (String, String)) -> config::Header {
+    config::Header { name, value }
 }
 
 fn answer(stored: Stored<resource::Provider>) -> Response<admin::Provider> {

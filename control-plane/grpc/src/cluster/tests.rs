@@ -12,6 +12,10 @@ fn bytes(url: &str, ca_pem: &str) -> Result<Vec<u8>, Fault> {
         ca_pem: ca_pem.into(),
         credential_place: CredentialPlace::Bearer,
         stream_usage_option: true,
+        query: String::new(),
+        headers: Vec::new(),
+        region: String::new(),
+        quirks: Vec::new(),
     };
     provider_cluster(&provider, &provider.endpoint().unwrap())
 }

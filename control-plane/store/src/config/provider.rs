@@ -2,7 +2,7 @@
 
 use control_plane_core::name::Collection;
 use control_plane_core::published::Kind;
-use control_plane_core::resource::{CredentialPlace, Dialect, Provider};
+use control_plane_core::resource::{CredentialPlace, Dialect, Provider, Quirk};
 use sqlx::PgConnection;
 use time::OffsetDateTime;
 
@@ -29,8 +29,9 @@ impl Store {
             let mut open = self.open(&edit).await?;
             sqlx::query!(
                 "insert into provider (provider_id, display_name, dialect, base_url,
-                   existing_cluster, ca_pem, credential_place, stream_usage_option)
-                 values ($1, $2, $3, $4, $5, $6, $7, $8)",
+                   existing_cluster, ca_pem, credential_place, stream_usage_option,
+                   query, header_names, header_values, region, quirks)
+                 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
                 provider.id,
                 provider.display_name,
                 provider.dialect.word(),
@@ -39,6 +40,11 @@ impl Store {
                 provider.ca_pem,
                 provider.credential_place.word(),
                 provider.stream_usage_option,
+                provider.query,
+                &header_names(&provider),
+                &header_values(&provider),
+                provider.region,
+                &quirk_words(&provider),
             )
             .execute(open.tx())
             .await
@@ -67,7 +73,8 @@ impl Store {
         let rows = sqlx::query_as!(
             Row,
             r#"select provider_id, display_name, dialect, base_url, existing_cluster, ca_pem,
-                      credential_place, stream_usage_option, created_at, updated_at,
+                      credential_place, stream_usage_option, query, header_names,
+                      header_values, region, quirks, created_at, updated_at,
                       (select version from published_resource
                        where kind = 'provider' and id = provider_id) as version
                from provider where provider_id > $1 order by provider_id limit $2"#,
@@ -101,7 +108,8 @@ impl Store {
             let done = sqlx::query!(
                 "update provider set display_name = $2, dialect = $3, base_url = $4,
                    existing_cluster = $5, ca_pem = $6, credential_place = $7,
-                   stream_usage_option = $8
+                   stream_usage_option = $8, query = $9, header_names = $10,
+                   header_values = $11, region = $12, quirks = $13
                  where provider_id = $1",
                 provider.id,
                 provider.display_name,
@@ -111,6 +119,11 @@ impl Store {
                 provider.ca_pem,
                 provider.credential_place.word(),
                 provider.stream_usage_option,
+                provider.query,
+                &header_names(&provider),
+                &header_values(&provider),
+                provider.region,
+                &quirk_words(&provider),
             )
             .execute(open.tx())
             .await?;
@@ -161,7 +174,8 @@ pub(crate) async fn load(
     let row = sqlx::query_as!(
         Row,
         r#"select provider_id, display_name, dialect, base_url, existing_cluster, ca_pem,
-                  credential_place, stream_usage_option, created_at, updated_at,
+                  credential_place, stream_usage_option, query, header_names,
+                      header_values, region, quirks, created_at, updated_at,
                   (select version from published_resource
                    where kind = 'provider' and id = provider_id) as version
            from provider where provider_id = $1"#,
@@ -194,6 +208,30 @@ fn edit<'a>(
     }
 }
 
+fn header_names(provider: &Provider) -> Vec<String> {
+    provider
+        .headers
+        .iter()
+        .map(|(name, _)| name.clone())
+        .collect()
+}
+
+fn header_values(provider: &Provider) -> Vec<String> {
+    provider
+        .headers
+        .iter()
+        .map(|(_, value)| value.clone())
+        .collect()
+}
+
+fn quirk_words(provider: &Provider) -> Vec<String> {
+    provider
+        .quirks
+        .iter()
+        .map(|quirk| quirk.word().to_owned())
+        .collect()
+}
+
 struct Row {
     provider_id: String,
     display_name: String,
@@ -203,6 +241,11 @@ struct Row {
     ca_pem: String,
     credential_place: String,
     stream_usage_option: bool,
+    query: String,
+    header_names: Vec<String>,
+    header_values: Vec<String>,
+    region: String,
+    quirks: Vec<String>,
     created_at: OffsetDateTime,
     updated_at: OffsetDateTime,
     version: Option<i64>,
@@ -218,6 +261,9 @@ impl Row {
         let dialect = Dialect::from_word(&self.dialect).ok_or_else(|| unreadable("dialect"))?;
         let credential_place = CredentialPlace::from_word(&self.credential_place)
             .ok_or_else(|| unreadable("credential_place"))?;
+        let quirks = self.quirks.iter().map(|word| Quirk::from_word(word));
+        let quirks: Option<Vec<Quirk>> = quirks.collect();
+        let quirks = quirks.ok_or_else(|| unreadable("quirks"))?;
         Ok(Stored {
             resource: Provider {
                 id: self.provider_id,
@@ -228,6 +274,14 @@ impl Row {
                 ca_pem: self.ca_pem,
                 credential_place,
                 stream_usage_option: self.stream_usage_option,
+                query: self.query,
+                headers: self
+                    .header_names
+                    .into_iter()
+                    .zip(self.header_values)
+                    .collect(),
+                region: self.region,
+                quirks,
             },
             created_at: self.created_at,
             updated_at: self.updated_at,

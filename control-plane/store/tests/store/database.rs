@@ -186,6 +186,10 @@ pub(crate) fn provider(id: &str) -> Provider {
         ca_pem: String::new(),
         credential_place: CredentialPlace::Bearer,
         stream_usage_option: true,
+        query: String::new(),
+        headers: Vec::new(),
+        region: String::new(),
+        quirks: Vec::new(),
     }
 }
 

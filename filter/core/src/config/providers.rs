@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use filter_llm::api::{Api, Dialect};
 use filter_llm::translate::Quirks;
-use proto::config::v1::{self as wire, CredentialPlace};
+use proto::config::v1::{self as wire, CredentialPlace, Quirk};
 
 use super::ResourceKind;
 use super::compile::Faults;
@@ -181,7 +181,7 @@ fn compile_provider(wire: &wire::Provider) -> Result<Provider, Fault> {
         place,
         region: wire.region.as_str().into(),
         headers: compile_headers(&wire.headers)?,
-        quirks: quirks(wire),
+        quirks: quirks(wire)?,
     })
 }
 
@@ -232,20 +232,27 @@ fn compile_headers(wire: &[wire::Header]) -> Result<Vec<(Box<str>, Box<str>)>, F
     Ok(headers)
 }
 
-fn quirks(wire: &wire::Provider) -> Quirks {
-    let said = wire.quirks.unwrap_or_default();
-    Quirks {
-        max_tokens_member: said.max_tokens_member,
+fn quirks(wire: &wire::Provider) -> Result<Quirks, Fault> {
+    let mut quirks = Quirks {
         no_stream_options: !wire.stream_usage_option,
-        no_json_schema: said.no_json_schema,
-        no_reasoning: said.no_reasoning,
-        no_parallel_tool_calls: said.no_parallel_tool_calls,
-        tool_choice_any: said.tool_choice_any,
-        no_links: said.no_links,
-        is_vertex: said.vertex,
-        no_responses: said.no_responses,
-        wants_reasoning_back: said.wants_reasoning_back,
+        ..Quirks::default()
+    };
+    for &quirk in &wire.quirks {
+        let is_set = match Quirk::try_from(quirk) {
+            Ok(Quirk::MaxTokensMember) => &mut quirks.max_tokens_member,
+            Ok(Quirk::NoJsonSchema) => &mut quirks.no_json_schema,
+            Ok(Quirk::NoReasoning) => &mut quirks.no_reasoning,
+            Ok(Quirk::NoParallelToolCalls) => &mut quirks.no_parallel_tool_calls,
+            Ok(Quirk::ToolChoiceAny) => &mut quirks.tool_choice_any,
+            Ok(Quirk::NoLinks) => &mut quirks.no_links,
+            Ok(Quirk::Vertex) => &mut quirks.is_vertex,
+            Ok(Quirk::NoResponses) => &mut quirks.no_responses,
+            Ok(Quirk::WantsReasoningBack) => &mut quirks.wants_reasoning_back,
+            Ok(Quirk::Unspecified) | Err(_) => return Err(("quirks", "no such quirk")),
+        };
+        *is_set = true;
     }
+    Ok(quirks)
 }
 
 fn is_region(region: &str) -> bool {
@@ -280,12 +287,8 @@ mod tests {
 
     #[test]
     fn every_providers_paths_are_made_of_prefix_api_model_and_query() {
-        let vertex = wire::Quirks {
-            vertex: true,
-            ..wire::Quirks::default()
-        };
         let mut on_vertex = provider(wire::Dialect::Anthropic, "/v1/projects/p", "");
-        on_vertex.quirks = Some(vertex);
+        on_vertex.quirks = vec![Quirk::Vertex.into()];
         let azure = provider(
             wire::Dialect::Openai,
             "/openai/deployments/{model}",
@@ -339,10 +342,7 @@ mod tests {
         assert_eq!(openai.serves(Api::Messages), Some(Api::ChatCompletions));
         assert_eq!(openai.serves(Api::CountTokens), None);
         let mut older = provider(wire::Dialect::Openai, "/v1", "");
-        older.quirks = Some(wire::Quirks {
-            no_responses: true,
-            ..wire::Quirks::default()
-        });
+        older.quirks = vec![Quirk::NoResponses.into()];
         let older = compile_provider(&older).unwrap_or_else(|_| panic!());
         assert_eq!(older.serves(Api::Responses), Some(Api::ChatCompletions));
     }

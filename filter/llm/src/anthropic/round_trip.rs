@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::api::Api;
 use crate::conversation::arbitrary::{self, Says, meaning, told};
-use crate::conversation::{Event, Finish, Reasoning, ToolChoice};
+use crate::conversation::{self, Event, Finish, Part, Reasoning, Role, ToolChoice};
 use crate::meter::{StreamMeter, UsageMembers};
 use crate::request::PathFacts;
 use crate::request::Request;
@@ -64,6 +64,27 @@ fn as_told(asked: Reasoning, max_output_tokens: Option<u64>) -> Reasoning {
     }
 }
 
+/// Text that is blank is not sent, nor blanks at the end of what the assistant said last.
+fn leave_blanks(request: &mut conversation::Request<'_>) {
+    let is_blank = |text: &str| text.trim().is_empty();
+    request.system.retain(|system| !is_blank(&system.text));
+    for message in &mut request.messages {
+        let is_said = |part: &Part<'_>| !matches!(part, Part::Text { text, .. } if is_blank(text));
+        message.parts.retain(is_said);
+        for part in &mut message.parts {
+            if let Part::ToolResult(result) = part {
+                result.parts.retain(is_said);
+            }
+        }
+    }
+    request.messages.retain(|message| !message.parts.is_empty());
+    let last = request.messages.last_mut();
+    let last = last.filter(|message| message.role == Role::Assistant);
+    if let Some(Part::Text { text, .. }) = last.and_then(|message| message.parts.last_mut()) {
+        *text = text.trim_end().to_owned().into();
+    }
+}
+
 fn answer_terms() -> AnswerTerms<'static> {
     AnswerTerms {
         request_id: "req-1",
@@ -110,6 +131,7 @@ proptest! {
         // Where no tool is to be called, nothing is said of several.
         let calls = !request.tools.is_empty() && request.tool_choice != Some(ToolChoice::None);
         request.parallel_tool_calls = request.parallel_tool_calls.filter(|_| calls);
+        leave_blanks(&mut request);
         if request.parallel_tool_calls.is_some() {
             request.tool_choice.get_or_insert(ToolChoice::Auto);
         }

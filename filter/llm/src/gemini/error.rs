@@ -64,7 +64,7 @@ pub(super) const fn status(http: u16) -> &'static str {
         409 => "ABORTED",
         429 => "RESOURCE_EXHAUSTED",
         499 => "CANCELLED",
-        400..500 => "INVALID_ARGUMENT",
+        400..=499 => "INVALID_ARGUMENT",
         501 => "UNIMPLEMENTED",
         503 => "UNAVAILABLE",
         504 => "DEADLINE_EXCEEDED",

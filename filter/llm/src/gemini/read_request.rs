@@ -8,7 +8,7 @@ use super::facts::level;
 use super::read_content::Contents;
 use super::schema::to_json_schema;
 use crate::conversation::{Format, Part, Reasoning, Request, Schema, System, Tool, ToolChoice};
-use crate::request::object::{Members, Object, Place, text};
+use crate::request::object::{Members, Object, Place, objects, text};
 use crate::request::{self, PathFacts, RequestFault};
 
 /// Names of members that were left out.
@@ -102,8 +102,7 @@ fn tools<'a>(
         let mut tool = tool.at(&place);
         let place = tool.member("functionDeclarations");
         if let Some(functions) = take(&mut tool, "functionDeclarations", "function_declarations")? {
-            let functions = crate::request::object::objects(functions)
-                .ok_or_else(|| place.fault("an array of objects"))?;
+            let functions = objects(functions).ok_or_else(|| place.fault("an array of objects"))?;
             for (index, function) in functions.into_iter().enumerate() {
                 let place = Place::Element(&place, index);
                 read.push(function_tool(function.at(&place), left_out)?);

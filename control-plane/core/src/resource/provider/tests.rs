@@ -10,6 +10,10 @@ fn provider(base_url: &str) -> Provider {
         ca_pem: String::new(),
         credential_place: CredentialPlace::Bearer,
         stream_usage_option: true,
+        query: String::new(),
+        headers: Vec::new(),
+        region: String::new(),
+        quirks: Vec::new(),
     }
 }
 
