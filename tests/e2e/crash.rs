@@ -1,6 +1,8 @@
 //! Envoy is killed with exchanges open: whatever had reached a provider is in exactly one record,
 //! estimated where nothing was reported, whoever adopts what the dead process left.
 
+mod limits;
+
 use std::{collections::BTreeMap, time::Duration};
 
 use proto::metering::v1::{End, Usage, UsageRecord, UsageSource, Verdict};

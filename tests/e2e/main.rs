@@ -12,6 +12,7 @@ mod cases;
 mod chaos;
 mod counted;
 mod crash;
+mod dialects;
 mod keys;
 mod limit_cut;
 mod limits;

@@ -3,7 +3,6 @@
 use std::{
     fs,
     io::Write as _,
-    path::Path,
     process::{Command, Stdio},
 };
 
@@ -12,25 +11,23 @@ use anyhow::{Context as _, Result, bail, ensure};
 use crate::{
     layout::{StateDir, write_secret},
     stack::{Access, Programs},
-    steps::say,
 };
 
-/// A provider that a well-known variable opens.
-const OPENAI: &str = "\
-kind: Provider
-id: openai
-spec:
-  displayName: OpenAI
-  baseUrl: https://api.openai.com/v1
----
-kind: Credential
-id: openai
-spec:
-  provider: openai
-  secretFile: SECRET_FILE
-";
-const OPENAI_MODELS: [&str; 5] = ["gpt-5", "gpt-5-mini", "gpt-4.1", "gpt-4o", "gpt-4o-mini"];
-const LATER: [&str; 3] = ["ANTHROPIC_API_KEY", "GEMINI_API_KEY", "MISTRAL_API_KEY"];
+mod vendors;
+
+/// The `turnpike` command, opened for one control plane.
+struct Turnpike<'a> {
+    access: &'a Access,
+    programs: &'a Programs,
+}
+
+impl Turnpike<'_> {
+    fn command(&self, args: &[&str]) -> Result<Command> {
+        let mut cli = self.access.cli(self.programs)?;
+        cli.args(args);
+        Ok(cli)
+    }
+}
 
 /// Puts the demo config in and returns the demo key's plaintext. What a person changed since the
 /// first time stays: only the providers are set anew, since ports move.
@@ -40,35 +37,18 @@ pub fn run(
     state: &StateDir,
     provider_port: u16,
 ) -> Result<String> {
-    let turnpike = |args: &[&str]| -> Result<Command> {
-        let mut cli = access.cli(programs)?;
-        cli.args(args);
-        Ok(cli)
-    };
-    let first_time = !succeeds(&mut turnpike(&["teams", "get", "demo"])?)?;
+    let turnpike = Turnpike { access, programs };
+    let first_time = !succeeds(&mut turnpike.command(&["teams", "get", "demo"])?)?;
     let mut documents = demo_provider(provider_port);
     if first_time {
         documents.push_str("---\n");
         documents.push_str(include_str!("demo.yaml"));
     }
-    let openai_secret = state.secrets().join("openai-api-key");
-    if let Some(secret) = variable("OPENAI_API_KEY") {
-        write_secret(&openai_secret, &secret)?;
-        documents.push_str("---\n");
-        documents.push_str(&openai(&openai_secret));
-    }
-    for name in LATER.into_iter().filter(|name| variable(name).is_some()) {
-        say(&format!(
-            "  {name} is set, but this release speaks the OpenAI dialect only: not registered"
-        ));
-    }
-    let applied = apply(&mut turnpike(&["apply", "-f", "-"])?, &documents);
-    // The control plane has it now, encrypted.
-    drop(fs::remove_file(&openai_secret));
-    applied?;
+    apply(&mut turnpike.command(&["apply", "-f", "-"])?, &documents)?;
+    vendors::register(&turnpike, state)?;
 
     let key_file = state.secrets().join("demo-key");
-    let known = succeeds(&mut turnpike(&["keys", "get", "demo"])?)?;
+    let known = succeeds(&mut turnpike.command(&["keys", "get", "demo"])?)?;
     if known && key_file.exists() {
         let key = fs::read_to_string(&key_file);
         return Ok(key
@@ -78,11 +58,9 @@ pub fn run(
     }
     if known {
         // Its plaintext is lost, and only its hash is in the database.
-        output(&mut turnpike(&["keys", "delete", "demo"])?)?;
+        output(&mut turnpike.command(&["keys", "delete", "demo"])?)?;
     }
-    let key = output(&mut turnpike(&[
-        "keys", "create", "demo", "--team", "demo",
-    ])?)?;
+    let key = output(&mut turnpike.command(&["keys", "create", "demo", "--team", "demo"])?)?;
     let key = key.trim().to_owned();
     ensure!(
         key.starts_with("tp_"),
@@ -97,25 +75,6 @@ fn demo_provider(port: u16) -> String {
         "kind: Provider\nid: demo\nspec:\n  displayName: Demo provider\n  \
          baseUrl: http://127.0.0.1:{port}/v1\n  credentialPlace: none\n"
     )
-}
-
-fn openai(secret_file: &Path) -> String {
-    let models = OPENAI_MODELS.map(|model| {
-        format!(
-            "---\nkind: Model\nid: {model}\nspec:\n  targets:\n  - provider: openai\n  \
-             capabilities: [tools, image-input, json-schema]\n"
-        )
-    });
-    let secret_file = secret_file.display().to_string();
-    format!(
-        "{}{}",
-        OPENAI.replace("SECRET_FILE", &secret_file),
-        models.concat()
-    )
-}
-
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 fn apply(command: &mut Command, documents: &str) -> Result<()> {

@@ -38,21 +38,21 @@ pub struct UpArgs {
     /// Return when everything runs; `down` stops it.
     #[arg(long)]
     pub detach: bool,
-    /// Port that clients call.
-    #[arg(long, default_value_t = 8080)]
-    pub gateway_port: u16,
-    /// Port of Envoy's own admin interface.
-    #[arg(long, default_value_t = 9901)]
-    pub envoy_admin_port: u16,
-    /// Port of the control plane's gRPC: admin API, config, metering.
-    #[arg(long, default_value_t = 9090)]
-    pub admin_port: u16,
-    /// Port of the control plane's HTTP: health and console.
-    #[arg(long, default_value_t = 9091)]
-    pub http_port: u16,
-    /// Port of the demo provider.
-    #[arg(long, default_value_t = 9092)]
-    pub provider_port: u16,
+    /// Port that clients call [default: 8080]
+    #[arg(long, value_name = "PORT")]
+    pub gateway_port: Option<u16>,
+    /// Port of Envoy's own admin interface [default: 9901]
+    #[arg(long, value_name = "PORT")]
+    pub envoy_admin_port: Option<u16>,
+    /// Port of the control plane's gRPC: admin API, config, metering [default: 9090]
+    #[arg(long, value_name = "PORT")]
+    pub admin_port: Option<u16>,
+    /// Port of the control plane's HTTP: health [default: 9091]
+    #[arg(long, value_name = "PORT")]
+    pub http_port: Option<u16>,
+    /// Port of the demo provider [default: 9092]
+    #[arg(long, value_name = "PORT")]
+    pub provider_port: Option<u16>,
     #[command(flatten)]
     pub state: StateArgs,
 }
@@ -82,22 +82,62 @@ struct Ports {
 }
 
 impl Ports {
+    const USUAL: Self = Self {
+        gateway: 8080,
+        envoy_admin: 9901,
+        admin: 9090,
+        http: 9091,
+        provider: 9092,
+    };
+
+    /// Each with the port that was asked for and the option that asks for it.
+    fn with_wishes(self, args: &UpArgs) -> [(u16, Option<u16>, &'static str); 5] {
+        [
+            (self.gateway, args.gateway_port, "--gateway-port"),
+            (
+                self.envoy_admin,
+                args.envoy_admin_port,
+                "--envoy-admin-port",
+            ),
+            (self.admin, args.admin_port, "--admin-port"),
+            (self.http, args.http_port, "--http-port"),
+            (self.provider, args.provider_port, "--provider-port"),
+        ]
+    }
+
     /// Takes the wanted ports, and names the option that moves one that is taken.
     fn choose(args: &UpArgs) -> Result<Self> {
-        let choose = |wanted: u16, option: &str| {
+        let mut chosen = [0; 5];
+        for (chosen, (usual, asked, option)) in chosen.iter_mut().zip(Self::USUAL.with_wishes(args))
+        {
+            let wanted = asked.unwrap_or(usual);
             ensure!(
                 wanted == 0 || ports::is_free(wanted),
                 "port {wanted} is taken: stop what listens there, or choose another with {option}"
             );
-            ports::or_free(wanted)
-        };
+            *chosen = ports::or_free(wanted)?;
+        }
+        let [gateway, envoy_admin, admin, http, provider] = chosen;
         Ok(Self {
-            gateway: choose(args.gateway_port, "--gateway-port")?,
-            envoy_admin: choose(args.envoy_admin_port, "--envoy-admin-port")?,
-            admin: choose(args.admin_port, "--admin-port")?,
-            http: choose(args.http_port, "--http-port")?,
-            provider: choose(args.provider_port, "--provider-port")?,
+            gateway,
+            envoy_admin,
+            admin,
+            http,
+            provider,
         })
+    }
+
+    /// Fails when what runs has not the ports that are asked for.
+    fn agree_with(self, args: &UpArgs) -> Result<()> {
+        for (has, asked, option) in self.with_wishes(args) {
+            if let Some(asked) = asked.filter(|&asked| asked != 0 && asked != has) {
+                bail!(
+                    "it runs already, with {option} {has} and not {asked}: `cargo xtask down` \
+                     first, or --state-dir for another one beside it"
+                );
+            }
+        }
+        Ok(())
     }
 
     fn file(state: &StateDir) -> PathBuf {
@@ -130,7 +170,8 @@ pub fn up(args: &UpArgs) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let state = args.state.open()?;
     let lock = state.lock()?;
-    if already_up(&state) {
+    if let Some(ports) = already_up(&state) {
+        ports.agree_with(args)?;
         say(&format!(
             "Turnpike runs already, in {}.",
             state.path().display()
@@ -191,7 +232,13 @@ fn bring_up(
     let access = control_plane.access;
     started.push(control_plane.process, Ask::Term);
     steps.run("Start the demo provider", || {
-        let provider = Provider::start(&programs, state, PROVIDER, ports.provider, &[])?;
+        let provider = Provider::start(
+            &programs,
+            state,
+            PROVIDER,
+            ports.provider,
+            &["--demo-tokens"],
+        )?;
         started.push(provider.process, Ask::Term);
         Ok(())
     })?;
@@ -258,6 +305,11 @@ fn first_answer(gateway: u16, key: &str) -> Result<()> {
         let answer = http::request(gateway, "POST", "/v1/chat/completions", &headers, body);
         match answer {
             Ok(answer) if answer.status == 200 => return Ok(()),
+            Ok(answer) if is_for_its_owner(answer.status, Instant::now() > end) => {
+                let answer = answer.body.trim();
+                say(&format!("  it runs and refuses the demo key: {answer}"));
+                return Ok(());
+            }
             Ok(answer) if Instant::now() > end => {
                 bail!(
                     "the gateway answers {}: {}",
@@ -269,6 +321,12 @@ fn first_answer(gateway: u16, key: &str) -> Result<()> {
             _ => sleep(Duration::from_millis(50)),
         }
     }
+}
+
+/// Whether a refusal is the doing of who made limits, or changed the demo config: a limit refuses at
+/// once, while other refusals may only mean that the config has not come yet.
+fn is_for_its_owner(status: u16, is_late: bool) -> bool {
+    status == 429 || (is_late && (400..500).contains(&status))
 }
 
 fn write_env(state: &StateDir, ports: Ports, key: &str, admin_token: &str) -> Result<()> {
@@ -304,14 +362,14 @@ fn say_how_to_call(state: &StateDir) -> Result<()> {
     Ok(())
 }
 
-fn already_up(state: &StateDir) -> bool {
-    let Some(ports) = Ports::load(state) else {
-        return false;
-    };
+/// The ports of what runs, if everything does.
+fn already_up(state: &StateDir) -> Option<Ports> {
+    let ports = Ports::load(state)?;
     let healthy =
         |name: &str| Process::recorded(&state.run(), name).is_some() && ports.ready(name).1;
     let postgres = std::env::var_os("DATABASE_URL").is_some() || healthy(POSTGRES);
-    postgres && [ENVOY, PROVIDER, CONTROL_PLANE].into_iter().all(healthy)
+    let all = postgres && [ENVOY, PROVIDER, CONTROL_PLANE].into_iter().all(healthy);
+    all.then_some(ports)
 }
 
 /// Shows the logs until Ctrl-C, `down` from elsewhere, or the end of one of the processes.
@@ -405,4 +463,44 @@ pub fn status(args: &StateArgs) -> Result<()> {
         "not everything is ready; `cargo xtask up` starts it"
     );
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_of_the_owners_does_not_keep_it_from_starting() {
+        assert!(is_for_its_owner(429, false));
+        assert!(!is_for_its_owner(403, false) && is_for_its_owner(403, true));
+        assert!(!is_for_its_owner(503, true));
+    }
+
+    #[test]
+    fn what_runs_on_other_ports_than_asked_for_is_told() {
+        let mut args = UpArgs {
+            detach: true,
+            gateway_port: None,
+            envoy_admin_port: None,
+            admin_port: Some(9090),
+            http_port: Some(0),
+            provider_port: None,
+            state: StateArgs { state_dir: None },
+        };
+        let running = Ports {
+            gateway: 18080,
+            ..Ports::USUAL
+        };
+        running
+            .agree_with(&args)
+            .expect("nothing else is asked for");
+        args.gateway_port = Some(18081);
+        let error = running.agree_with(&args).expect_err("other ports");
+        assert!(
+            error
+                .to_string()
+                .contains("--gateway-port 18080 and not 18081"),
+            "{error}"
+        );
+    }
 }

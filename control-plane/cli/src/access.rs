@@ -17,6 +17,8 @@ use crate::secret::Secret;
 
 const HTTP: &str = "http";
 const HTTPS: &str = "https";
+/// What rustls says of an answer that is no TLS record.
+const NO_TLS: &str = "InvalidContentType";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
@@ -89,7 +91,7 @@ impl Access {
         }
         let channel = endpoint.connect().await;
         let channel = channel.map_err(|error| unreachable_at(&address, &error))?;
-        Link::new(channel, token.as_ref())
+        Link::new(channel, address, token.as_ref())
     }
 
     fn trust(&self) -> anyhow::Result<ClientTlsConfig> {
@@ -121,6 +123,8 @@ fn unreachable_at(address: &str, error: &dyn Error) -> anyhow::Error {
     let cause = cause.to_string();
     let hint = if cause.contains("certificate") {
         "trust its authority with --admin-ca-file"
+    } else if cause.contains(NO_TLS) {
+        "it does not speak TLS there: write http:// or its TLS port"
     } else {
         "is it running? set --admin-addr or TURNPIKE_ADMIN_ADDR"
     };
@@ -223,6 +227,13 @@ mod tests {
             error.ends_with("(trust its authority with --admin-ca-file)"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_port_without_tls_has_its_own_hint() {
+        let plain = std::io::Error::other("received corrupt message of type InvalidContentType");
+        let error = unreachable_at("https://127.0.0.1:9090", &plain).to_string();
+        assert!(error.contains("it does not speak TLS there"), "{error}");
     }
 
     #[test]

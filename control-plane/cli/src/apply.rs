@@ -1,21 +1,25 @@
 //! `apply`: makes the control plane hold what the documents say, one resource after the other.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+mod check;
 
-use anyhow::{Context, bail};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::{Context, bail, ensure};
 use clap::Args;
 use serde::Serialize;
 
+use self::check::Checked;
 use crate::command::Session;
 use crate::document::{Body, Document, Source};
 use crate::link::Link;
 use crate::output::{Format, Output};
 use crate::resource::{
-    Collection, Credential, Kind, Limit, Model, PriceBook, Provider, RuleSet, Settings, Singleton,
-    Team, VirtualKey,
+    Collection, Credential, Kind, Limit, Model, ModelSpec, PriceBook, Provider, RuleSet, Settings,
+    Singleton, Team, VirtualKey,
 };
 use crate::secret::Secret;
+use crate::unpriced;
 use crate::wait::WaitArgs;
 
 #[derive(Debug, Args)]
@@ -64,17 +68,21 @@ struct AppliedView<'a> {
 
 impl ApplyArgs {
     pub(crate) async fn run(self, session: &mut Session<'_>) -> anyhow::Result<()> {
-        let documents = read(&self.files)?;
-        let link = session.link().await?;
+        let documents = read(&self.files)?.into_iter().map(check::by_itself);
+        let mut documents = documents.collect::<anyhow::Result<Vec<_>>>()?;
+        let link = session.link().await?.of_documents();
+        check::on_the_server(&link, &mut documents).await?;
         let output = &mut session.output;
         let mut done = Vec::new();
-        let result = apply_all(&link, documents, output, &mut done).await;
+        let result = apply_all(&link, &documents, output, &mut done).await;
         if output.format == Format::Json {
             // After a failure, too: a secret that was made is shown now or never.
             let views: Vec<AppliedView<'_>> = done.iter().map(Applied::view).collect();
             output.json(&views)?;
         }
         result?;
+        let models = documents.iter().filter_map(Checked::model);
+        unpriced::note(&link, output, models).await?;
         let newest = done.iter().map(|applied| applied.config_version).max();
         match newest {
             Some(version) => self.wait.settle(&link, output, version).await,
@@ -112,15 +120,13 @@ fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<Document>> {
 
 async fn apply_all(
     link: &Link,
-    documents: Vec<Document>,
+    documents: &[Checked],
     output: &mut Output<'_>,
     done: &mut Vec<Applied>,
 ) -> anyhow::Result<()> {
-    for document in documents {
-        let place = document.place.clone();
-        let applied = Box::pin(apply(link, document))
-            .await
-            .with_context(|| place)?;
+    for checked in documents {
+        let applied = Box::pin(apply(link, checked)).await;
+        let applied = applied.with_context(|| checked.document.place.clone())?;
         if output.format == Format::Table {
             applied.print(output)?;
         }
@@ -129,43 +135,44 @@ async fn apply_all(
     Ok(())
 }
 
-async fn apply(link: &Link, document: Document) -> anyhow::Result<Applied> {
-    let Document {
-        id, folder, body, ..
-    } = document;
+async fn apply(link: &Link, checked: &Checked) -> anyhow::Result<Applied> {
+    let Checked { document, secret } = checked;
+    let Document { id, body, .. } = document;
+    let secret = secret.as_ref();
     match body {
-        Body::Provider(spec) => upsert::<Provider>(link, id, &folder, &spec).await,
-        Body::Team(spec) => upsert::<Team>(link, id, &folder, &spec).await,
-        Body::VirtualKey(spec) => upsert::<VirtualKey>(link, id, &folder, &spec).await,
-        Body::Credential(spec) => upsert::<Credential>(link, id, &folder, &spec).await,
-        Body::Model(spec) => upsert::<Model>(link, id, &folder, &spec).await,
-        Body::RuleSet(spec) => replace::<RuleSet>(link, &spec).await,
-        Body::PriceBook(spec) => replace::<PriceBook>(link, &spec).await,
-        Body::Limit(spec) => upsert::<Limit>(link, id, &folder, &spec).await,
-        Body::Settings(spec) => replace::<Settings>(link, &spec).await,
+        Body::Provider(spec) => upsert::<Provider>(link, id, spec, secret).await,
+        Body::Team(spec) => upsert::<Team>(link, id, spec, secret).await,
+        Body::VirtualKey(spec) => upsert::<VirtualKey>(link, id, spec, secret).await,
+        Body::Credential(spec) => upsert::<Credential>(link, id, spec, secret).await,
+        Body::Model(spec) => upsert::<Model>(link, id, spec, secret).await,
+        Body::RuleSet(spec) => replace::<RuleSet>(link, spec).await,
+        Body::PriceBook(spec) => replace::<PriceBook>(link, spec).await,
+        Body::Limit(spec) => upsert::<Limit>(link, id, spec, secret).await,
+        Body::Settings(spec) => replace::<Settings>(link, spec).await,
     }
 }
 
 async fn upsert<C: Collection>(
     link: &Link,
-    id: String,
-    folder: &Path,
+    id: &str,
     spec: &C::Spec,
+    secret: Option<&Secret>,
 ) -> anyhow::Result<Applied> {
-    let what = C::KIND.sentence(&id);
-    let found = match C::get(link, &id).await {
+    let what = C::KIND.sentence(id);
+    let found = match C::get(link, id).await {
         Ok(stored) => Some(stored),
         Err(error) if error.is_not_found() => None,
         Err(error) => return Err(link.explain(format_args!("get {what}"), error)),
     };
     // A stored secret cannot be compared, so a document that brings one is always sent.
-    let file = C::secret_file(spec).filter(|_| found.is_none() || C::UPDATES_SECRET);
-    let secret = file
-        .map(|file| Secret::read(&beside(folder, file)))
-        .transpose()?;
+    let secret = secret.filter(|_| found.is_none() || C::UPDATES_SECRET);
+    ensure!(
+        found.is_some() || secret.is_some() || C::secret_file(spec).is_none(),
+        "{what} was deleted meanwhile: apply it again"
+    );
     let (stored, outcome, made) = match found {
         None => {
-            let created = C::create(link, &id, spec, secret.as_ref()).await;
+            let created = C::create(link, id, spec, secret).await;
             let (stored, made) =
                 created.map_err(|error| link.explain(format_args!("create {what}"), error))?;
             (stored, Outcome::Created, made)
@@ -174,7 +181,7 @@ async fn upsert<C: Collection>(
             (stored, Outcome::Unchanged, None)
         }
         Some(_) => {
-            let updated = C::update(link, &id, spec, secret.as_ref()).await;
+            let updated = C::update(link, id, spec, secret).await;
             let stored =
                 updated.map_err(|error| link.explain(format_args!("update {what}"), error))?;
             (stored, Outcome::Updated, None)
@@ -182,7 +189,7 @@ async fn upsert<C: Collection>(
     };
     Ok(Applied {
         kind: C::KIND,
-        id,
+        id: id.to_owned(),
         outcome,
         config_version: stored.status.config_version,
         secret: made,
@@ -210,12 +217,15 @@ async fn replace<S: Singleton>(link: &Link, spec: &S::Spec) -> anyhow::Result<Ap
     })
 }
 
-/// A file that a document names, seen from the folder of that document.
-fn beside(folder: &Path, file: &Path) -> PathBuf {
-    if file == Path::new("-") {
-        return file.to_owned();
+// === impl Checked ===
+
+impl Checked {
+    fn model(&self) -> Option<(&str, &ModelSpec)> {
+        match &self.document.body {
+            Body::Model(spec) => Some((&self.document.id, spec)),
+            _ => None,
+        }
     }
-    folder.join(file)
 }
 
 // === impl Applied ===

@@ -5,8 +5,17 @@ use std::io;
 
 use tonic::{Code, Status};
 
+use crate::field::Words;
+
 /// What tonic writes when a call's own deadline has passed.
 const TIMEOUT: &str = "Timeout expired";
+
+/// How tonic begins what it makes of HTTP answers that are none of gRPC.
+const NO_GRPC: [&str; 3] = [
+    "grpc-status header missing",
+    "Missing response message",
+    "protocol error: ",
+];
 
 /// Why a call to the control plane gave nothing usable.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +40,33 @@ impl CallError {
         matches!(self, Self::Refused(status) if status.code() == Code::NotFound)
     }
 
+    /// Its text; fields that are at fault are named as the user wrote them.
+    pub(crate) fn in_words(&self, words: Words) -> String {
+        match self {
+            Self::Refused(status) if status.code() == Code::InvalidArgument => {
+                let text = words.translate(status.message());
+                format!("{}: {text}", code_words(status.code()))
+            }
+            _ => self.to_string(),
+        }
+    }
+
+    /// Whether what answered does not speak gRPC, or not as it was spoken to.
+    pub(crate) fn is_not_grpc(&self) -> bool {
+        let Self::Refused(status) = self else {
+            return false;
+        };
+        // No status of a server has a cause; this one was made here, of a connection that broke.
+        let is_broken = status.source().is_some()
+            && status.message() != TIMEOUT
+            && matches!(
+                status.code(),
+                Code::Unknown | Code::Cancelled | Code::Internal
+            );
+        let message = status.message();
+        is_broken || NO_GRPC.iter().any(|begin| message.starts_with(begin))
+    }
+
     /// What the user can do about it, if anything is known.
     pub(crate) fn hint(&self, has_token: bool) -> Option<&'static str> {
         let Self::Refused(status) = self else {
@@ -48,10 +84,6 @@ impl CallError {
             }
             (Code::Cancelled, _) if status.message() == TIMEOUT => {
                 Some("the control plane is reached but does not answer in time")
-            }
-            // No status of a server has a cause; this one was made here, of a connection that broke.
-            (Code::Unknown | Code::Cancelled | Code::Internal, _) if status.source().is_some() => {
-                Some("is --admin-addr its gRPC port, and does it want https?")
             }
             (Code::Unavailable, _) if status.source().is_some() => {
                 Some("the connection broke: is it still running?")
@@ -146,6 +178,14 @@ mod tests {
         );
         assert!(refused.hint(true).unwrap().contains("was refused"));
         assert_eq!(CallError::from(Status::not_found("x")).hint(true), None);
+    }
+
+    #[test]
+    fn an_http_answer_is_told_apart_from_a_refusal() {
+        let http =
+            Status::unimplemented("grpc-status header missing, mapped from HTTP status code 404");
+        assert!(CallError::from(http).is_not_grpc());
+        assert!(!CallError::from(Status::unimplemented("no such method")).is_not_grpc());
     }
 
     #[test]

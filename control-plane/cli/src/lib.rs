@@ -16,14 +16,17 @@ mod args;
 mod command;
 mod document;
 mod failure;
+mod field;
 mod input;
 mod link;
 mod moment;
 mod money;
 mod output;
+mod presence;
 mod resource;
 mod secret;
 mod table;
+mod unpriced;
 mod usage;
 mod wait;
 

@@ -22,6 +22,7 @@ use tonic::transport::Channel;
 use tonic::{Request, Status};
 
 use crate::failure::CallError;
+use crate::field::Words;
 use crate::secret::Secret;
 
 /// Longest wait for an answer, unless the call sets its own.
@@ -32,7 +33,10 @@ const LARGEST_ANSWER_BYTES: usize = 64 << 20;
 #[derive(Debug)]
 pub(crate) struct Link {
     channel: Channel,
+    /// For errors, as `http://HOST:PORT`.
+    address: String,
     stamp: Stamp,
+    words: Words,
 }
 
 /// Puts the token and a deadline on each call.
@@ -73,17 +77,38 @@ clients! {
 // === impl Link ===
 
 impl Link {
-    pub(crate) fn new(channel: Channel, token: Option<&Secret>) -> anyhow::Result<Self> {
+    pub(crate) fn new(
+        channel: Channel,
+        address: String,
+        token: Option<&Secret>,
+    ) -> anyhow::Result<Self> {
         let authorization = token.map(bearer).transpose()?;
         Ok(Self {
             channel,
+            address,
             stamp: Stamp { authorization },
+            words: Words::Flags,
         })
+    }
+
+    /// The same for a command that was given documents: its faults name members.
+    pub(crate) fn of_documents(self) -> Self {
+        let words = Words::Documents;
+        Self { words, ..self }
     }
 
     /// Says what was being done and what may help, around an error of a call.
     pub(crate) fn explain(&self, doing: impl fmt::Display, error: CallError) -> anyhow::Error {
+        if error.is_not_grpc() {
+            let address = &self.address;
+            return anyhow::anyhow!(
+                "{doing}: what answers at {address} does not speak gRPC there: --admin-addr, or \
+                 TURNPIKE_ADMIN_ADDR, must name the control plane's gRPC port (9090 by default), as \
+                 https://HOST:PORT where it has a certificate"
+            );
+        }
         let hint = error.hint(self.stamp.authorization.is_some());
+        let error = error.in_words(self.words);
         match hint {
             Some(hint) => anyhow::anyhow!("{doing}: {error} ({hint})"),
             None => anyhow::anyhow!("{doing}: {error}"),

@@ -138,6 +138,11 @@ pub(crate) trait Collection {
     /// Deletes it and answers with the config version without it.
     async fn delete(link: &Link, id: &str) -> Result<u64, CallError>;
 
+    /// What holds where the spec sets nothing, by field, for the kinds that have such fields.
+    fn defaults(_spec: &Self::Spec) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
     /// Whether applying `wanted` would change nothing.
     fn is_same(stored: &Self::Spec, wanted: &Self::Spec) -> bool;
 }

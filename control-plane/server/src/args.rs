@@ -6,11 +6,17 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
+/// What it does not start without: clap's own line leaves out what may be replaced.
+const USAGE: &str = "\
+turnpike-control-plane --database-url <URL> --admin-token-file <FILE>
+           {--node-token-file <FILE> | --tls-client-ca-file <FILE>}
+           {--master-key-file <FILE> | --without-credentials} [OPTIONS]";
+
 /// Turnpike's control plane: admin API, config for nodes, and the usage ledger.
 ///
 /// Every option can be given by the environment variable in brackets instead.
 #[derive(Clone, Parser)]
-#[command(name = "turnpike-control-plane", version, max_term_width = 100)]
+#[command(name = "turnpike-control-plane", version, max_term_width = 100, override_usage = USAGE)]
 pub(crate) struct Args {
     /// Postgres 15 or newer, for example `postgres://turnpike@db/turnpike`; `?host=/directory`
     /// for a Unix socket
@@ -217,6 +223,18 @@ mod tests {
         assert!(parse(&[], "--master-key").is_err());
         assert!(parse(&["--without-credentials"], "--master-key").is_ok());
         assert!(parse(&["--without-credentials"], "none").is_err());
+    }
+
+    #[test]
+    fn the_usage_line_names_what_it_does_not_start_without() {
+        let error = Args::try_parse_from(["turnpike-control-plane"]).unwrap_err();
+        let text = error.to_string();
+        for argument in REQUIRED.iter().skip(1).take(4) {
+            let option = argument.split('=').next().unwrap_or_default();
+            assert!(text.contains(option), "{option}: {text}");
+        }
+        let (_, usage) = text.split_once("Usage: ").unwrap();
+        assert!(usage.contains("--without-credentials"), "{usage}");
     }
 
     #[test]

@@ -11,21 +11,19 @@ mod files;
 mod grpc;
 mod http;
 mod incoming;
+mod log;
 mod run;
 mod tls;
 mod webhook;
 
-use std::io::IsTerminal as _;
+use std::process::ExitCode;
 
 use clap::Parser as _;
 
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
+async fn main() -> ExitCode {
     let args = args::Args::parse();
-    tracing_subscriber::fmt()
-        .with_env_filter(&args.log)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr)
-        .init();
-    run::run(args).await
+    log::start(&args.log);
+    let ended = run::run(args).await;
+    ended.map_or_else(|error| log::last_words(&error), |()| ExitCode::SUCCESS)
 }

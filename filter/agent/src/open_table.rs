@@ -13,14 +13,19 @@
 //! page 0   magic | format, shard | boot id, 2 words | crc32c
 //! slot     seal | client status | body ...          seal 0: the slot is free
 //!          then one for each attempt that has begun, until a seal of 0:
-//!          seal | progress, 26 words | body ...
+//!          seal | progress, 27 words | body ...
 //! seal     length of the body in bytes, crc32c of it
 //! ```
 //!
-//! The exchange's body is its record as known at admission; an attempt's is its identity, and the
-//! price that held. They are written once and never changed. What changes is progress: words that
-//! stand for themselves, so that no store needs another one to make sense. Reported usage, which
-//! does, has two places; a word says which of them counts.
+//! The exchange's body is its record as known at admission, with what was reserved then; an
+//! attempt's is its identity, the price that held, and what it holds of its limits if that is not
+//! what the exchange was admitted with. They are written once and never changed. What changes is
+//! progress: words that stand for themselves, so that no store needs another one to make sense.
+//! Reported usage, which does, has two places; a word says which of them counts.
+//!
+//! An attempt for which there is no room takes the place of the one before it, if that was left
+//! and not billed. Else it becomes one with it: a word counts such attempts, each of which is then
+//! taken to have used as much as the first could have.
 //!
 //! # When the process dies between two stores
 //! A seal is stored after everything that it covers, and the seal behind it is cleared before. So

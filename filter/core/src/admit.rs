@@ -15,7 +15,7 @@ use crate::config::models::Target;
 use crate::credit::{Mode, Need, Shortage, reserve, reserve_after_wait};
 use crate::forward;
 use crate::host::Now;
-use crate::limits::{Asked, NodeLimits, Offer, TargetStats, Unbounded, need};
+use crate::limits::{Asked, Most, NodeLimits, Offer, TargetStats, Unbounded, most_of, need};
 use crate::route::Planned;
 
 mod clamp;
@@ -89,7 +89,12 @@ impl<'a> Applicant<'a> {
             Patience::Over => reserve_after_wait(&needs, now.mono_us),
         };
         match reserved {
-            Ok(reservation) => Ok(Grip::new(self.config, limits, needs, reservation, stats)),
+            Ok(reservation) => {
+                let most = self.most(&limits, planned);
+                let mut grip = Grip::new(self.config, limits, needs, reservation, stats);
+                grip.most = most;
+                Ok(grip)
+            }
             Err(shortage) => {
                 let obstacle = self.obstacle(&limits, needs, shortage, now);
                 Err(Box::new(obstacle))
@@ -153,6 +158,7 @@ impl<'a> Applicant<'a> {
                         limit: limits.get(at).copied(),
                         why: Why::Unbounded(unbounded),
                         standings: Standings::default(),
+                        unix_us: now.unix_us,
                     }));
                 }
             };
@@ -172,6 +178,21 @@ impl<'a> Applicant<'a> {
         })
     }
 
+    /// The tokens that strict limits take an attempt to have at most.
+    fn most(&self, limits: &[usize], planned: Planned) -> Most {
+        let all = limits
+            .iter()
+            .filter_map(|&index| self.config.limits.limit(index));
+        let strict = all.filter(|limit| limit.needs_bound());
+        let units = strict.map(|limit| limit.unit);
+        most_of(units, self.asked, self.context_window(planned))
+    }
+
+    fn context_window(&self, planned: Planned) -> Option<u64> {
+        let model = self.config.models.get(planned.model)?;
+        Some(model.context_window).filter(|&window| window > 0)
+    }
+
     fn need_with(
         &self,
         limit: &Limit,
@@ -181,12 +202,9 @@ impl<'a> Applicant<'a> {
         stats: &TargetStats,
         now: Now,
     ) -> Result<u64, Unbounded> {
-        let model = self.config.models.get(planned.model);
         let price = self.config.prices.at(&target.prices, now.unix_s());
         let offer = Offer {
-            context_window: model
-                .map(|model| model.context_window)
-                .filter(|&window| window > 0),
+            context_window: self.context_window(planned),
             price: price.filter(|_| limit.unit == LimitUnit::Money),
             stats,
         };
@@ -219,6 +237,7 @@ impl<'a> Applicant<'a> {
                 need: needs.into_iter().nth(shortage.need),
             },
             standings,
+            unix_us: now.unix_us,
         }
     }
 }

@@ -4,11 +4,13 @@ use filter_llm::api::Api;
 use filter_llm::estimate;
 use filter_llm::reading::Finish;
 use filter_llm::splice::Splices;
-use filter_llm::usage::Usage;
+use filter_llm::usage::{PLAUSIBLE_TOKENS, Usage};
 use proto::metering::v1::{UsageSource, Verdict};
 
 use crate::error::Refusal;
+use crate::exchange::settle::Tier;
 use crate::host::Now;
+use crate::limits::Most;
 use crate::respond::{Answer, Expected};
 use crate::route::Planned;
 
@@ -28,6 +30,8 @@ pub(crate) struct Attempt {
     pub(crate) is_sent: bool,
     /// No connection was made, so that nothing reached the provider.
     pub(crate) is_unconnected: bool,
+    /// It is asked in another API than the client's.
+    pub(crate) is_translated: bool,
     pub(crate) splices: Splices,
     /// What the client asked and the target can't be told.
     pub(crate) left_out: Vec<String>,
@@ -35,6 +39,8 @@ pub(crate) struct Attempt {
     pub(crate) fault: Option<Refusal>,
     pub(crate) expected: Expected,
     pub(crate) answer: Answer,
+    /// What strict limits count on where nobody says what it used.
+    pub(crate) most: Most,
 }
 
 /// What an attempt used, and who says so.
@@ -44,6 +50,23 @@ pub(crate) struct Metered {
     pub(crate) source: UsageSource,
     /// How an estimate was made; empty for what was reported.
     pub(crate) method: &'static str,
+    /// The sides that are the most there can have been.
+    pub(crate) at_most: Most,
+}
+
+/// What is known of an attempt whose provider has not said everything.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Glimpse {
+    /// Bytes of text in the prompt.
+    pub(crate) text_bytes: u64,
+    /// Bytes of output, reasoning included, and those that are reasoning.
+    pub(crate) output_bytes: (u64, u64),
+    /// As reported so far.
+    pub(crate) reported: Option<Usage>,
+    /// What was reported of the output is only its beginning.
+    pub(crate) is_output_early: bool,
+    /// What strict limits count on where nobody says it.
+    pub(crate) most: Most,
 }
 
 impl Metered {
@@ -61,22 +84,103 @@ impl Metered {
         },
         source: UsageSource::None,
         method: "",
+        at_most: Most {
+            input: None,
+            output: None,
+        },
     };
 
-    pub(crate) const fn reported(usage: Usage) -> Self {
+    const fn reported(usage: Usage) -> Self {
         Self {
             usage,
             source: UsageSource::Reported,
-            method: "",
+            ..Self::NOTHING
+        }
+    }
+}
+
+impl Glimpse {
+    /// What the provider said, else an estimate if one is wanted; of a side that a strict limit
+    /// counts, the most there can have been: the provider may have done more than was seen.
+    pub(crate) fn metered(&self, verdict: Verdict, estimates: bool) -> Metered {
+        let most = match verdict {
+            Verdict::Unknown => self.most,
+            _ => Most::default(),
+        };
+        match self.reported {
+            Some(usage) if estimates && self.is_output_early => self.estimated(Some(usage), most),
+            Some(usage) => Metered::reported(usage),
+            None if !estimates || verdict == Verdict::NotBilled => Metered::NOTHING,
+            None => self.estimated(None, most),
         }
     }
 
-    pub(crate) fn estimated(text_bytes: u64, visible_bytes: u64, reasoning_bytes: u64) -> Self {
-        Self {
-            usage: estimate::usage(text_bytes, visible_bytes, reasoning_bytes),
+    /// With the prompts, and what strict limits count on, of so many further attempts.
+    pub(crate) fn with_more(&self, metered: Metered, more: u64) -> Metered {
+        let one = Self {
+            reported: None,
+            output_bytes: (0, 0),
+            ..*self
+        };
+        let one = one.estimated(None, self.most);
+        let sum = |tokens: u64, of_one: u64| {
+            let more = of_one.saturating_mul(more);
+            tokens.saturating_add(more).min(PLAUSIBLE_TOKENS)
+        };
+        Metered {
+            usage: Usage {
+                input: sum(metered.usage.input, one.usage.input),
+                output: sum(metered.usage.output, one.usage.output),
+                ..metered.usage
+            },
             source: UsageSource::Estimated,
-            method: estimate::METHOD,
+            method: "several attempts as one",
+            at_most: one.at_most,
         }
+    }
+
+    fn estimated(&self, reported: Option<Usage>, most: Most) -> Metered {
+        let (visible_bytes, reasoning_bytes) = self.output_bytes;
+        let seen = estimate::usage(self.text_bytes, visible_bytes, reasoning_bytes);
+        let at_least = reported.unwrap_or(Usage {
+            input: seen.input,
+            ..Usage::default()
+        });
+        let within = |most: u64, tokens: u64| most.min(PLAUSIBLE_TOKENS).max(tokens);
+        let at_most = Most {
+            input: most
+                .input
+                .filter(|_| reported.is_none())
+                .map(|most| within(most, at_least.input)),
+            output: most
+                .output
+                .map(|most| within(most, at_least.output.max(seen.output))),
+        };
+        let output = at_least.output.max(seen.output);
+        let usage = Usage {
+            input: at_most.input.unwrap_or(at_least.input),
+            output: at_most.output.unwrap_or(output),
+            reasoning: at_least.reasoning.max(seen.reasoning),
+            ..at_least
+        };
+        Metered {
+            usage: usage.clamped(),
+            source: UsageSource::Estimated,
+            method: method(reported.is_some(), at_most),
+            at_most,
+        }
+    }
+}
+
+/// How an estimate was made, as usage records name it.
+const fn method(is_input_reported: bool, at_most: Most) -> &'static str {
+    match (is_input_reported, at_most.input, at_most.output) {
+        (true, _, None) => estimate::OUTPUT_METHOD,
+        (true, _, Some(_)) => "input reported, output bound",
+        (false, None, None) => estimate::METHOD,
+        (false, Some(_), None) => "input bound, output bytes/4",
+        (false, None, Some(_)) => "input bytes/4, output bound",
+        (false, Some(_), Some(_)) => "bound",
     }
 }
 
@@ -101,6 +205,14 @@ impl Attempt {
         let reading = self.answer.reading();
         let tier = reading.and_then(|read| read.service_tier.as_deref());
         tier.unwrap_or_default()
+    }
+
+    /// The tier that served it, of a request that asks for one; a translated request asks for none.
+    pub(crate) fn tier<'a>(&'a self, asked: &'a str) -> Tier<'a> {
+        Tier {
+            said: self.service_tier(),
+            asked: if self.is_translated { "" } else { asked },
+        }
     }
 
     /// True when the provider's whole answer went to the client.
@@ -133,41 +245,35 @@ impl Attempt {
         }
     }
 
-    /// What it used: what the provider said, else an estimate if the settings want one.
+    /// What it used, being over: what the provider said, else an estimate if the settings want one.
     pub(crate) fn metered(&self, text_bytes: u64, estimates: bool) -> Metered {
-        if let Some(usage) = self.reported() {
-            return match estimates && self.is_output_early() {
-                true => self.with_output(usage),
-                false => Metered::reported(usage),
-            };
+        let glimpse = self.glimpse(text_bytes);
+        glimpse.metered(self.verdict(), estimates)
+    }
+
+    /// What it has used up to now, as far as it can be seen.
+    pub(crate) fn seen(&self, text_bytes: u64) -> Metered {
+        let glimpse = Glimpse {
+            most: Most::default(),
+            ..self.glimpse(text_bytes)
+        };
+        glimpse.metered(self.verdict(), true)
+    }
+
+    fn glimpse(&self, text_bytes: u64) -> Glimpse {
+        Glimpse {
+            text_bytes,
+            output_bytes: self.output_bytes(),
+            reported: self.reported(),
+            is_output_early: self.is_output_early(),
+            most: self.most,
         }
-        if !estimates || self.verdict() == Verdict::NotBilled {
-            return Metered::NOTHING;
-        }
-        let (visible_bytes, reasoning_bytes) = self.output_bytes();
-        Metered::estimated(text_bytes, visible_bytes, reasoning_bytes)
     }
 
     /// What is reported counts the prompt, and only the beginning of the output.
-    fn is_output_early(&self) -> bool {
+    pub(crate) fn is_output_early(&self) -> bool {
         let reading = self.answer.reading();
         reading.is_some_and(|read| read.is_output_early)
-    }
-
-    /// A reported prompt, with an estimate of the output that was seen.
-    fn with_output(&self, reported: Usage) -> Metered {
-        let (visible_bytes, reasoning_bytes) = self.output_bytes();
-        let seen = estimate::usage(0, visible_bytes, reasoning_bytes);
-        let usage = Usage {
-            output: reported.output.max(seen.output),
-            reasoning: reported.reasoning.max(seen.reasoning),
-            ..reported
-        };
-        Metered {
-            usage: usage.clamped(),
-            source: UsageSource::Estimated,
-            method: estimate::OUTPUT_METHOD,
-        }
     }
 
     /// Bytes of output so far, and those of them that are reasoning.

@@ -212,13 +212,26 @@ impl Refusal {
                 return Cow::Borrowed(&error.message);
             }
             Self::ProviderErrorEvent(_) => "The provider sent an error instead of an answer.",
-            Self::ProviderEmptyAnswer => "The provider ended its answer before any content.",
             Self::ProviderAnswerUnreadable => "The provider's answer could not be read.",
             Self::Untranslatable(fault) => {
                 return Cow::Owned(format!(
                     "The model that answers can't be asked this: {fault}."
                 ));
             }
+            Self::RequestTimeout => "The request did not arrive in time.",
+            Self::LimitReached(exceeded) => return Cow::Owned(exceeded.message()),
+            Self::UnboundedRequest { limit, unbounded } => {
+                return Cow::Owned(unbounded_text(limit, *unbounded));
+            }
+            Self::Proxy { .. } => "The gateway could not handle the request.",
+            _ => self.message_of_provider(),
+        })
+    }
+
+    /// What went wrong between us and a provider.
+    const fn message_of_provider(&self) -> &'static str {
+        match self {
+            Self::ProviderEmptyAnswer => "The provider ended its answer before any content.",
             Self::ProviderCredentialRejected => {
                 "The provider rejected the gateway's credential. This is not about your API key."
             }
@@ -235,13 +248,8 @@ impl Refusal {
             Self::ProviderReset => "The provider closed the connection before it answered.",
             Self::ProviderTimeout => "The provider did not answer in time.",
             Self::ProviderCut => "The provider broke off its answer.",
-            Self::RequestTimeout => "The request did not arrive in time.",
-            Self::LimitReached(exceeded) => return Cow::Owned(exceeded.message()),
-            Self::UnboundedRequest { limit, unbounded } => {
-                return Cow::Owned(unbounded_text(limit, *unbounded));
-            }
-            Self::Proxy { .. } => "The gateway could not handle the request.",
-        })
+            _ => "The provider did not answer.",
+        }
     }
 
     /// How a limit stands in the way, for metrics; empty: none does.

@@ -37,7 +37,7 @@ use guard::Guard;
 
 pub use crate::respond::ResponseStep;
 pub use local_reply::LocalReply;
-pub use open::{OpenTerms, Progress};
+pub use open::{AttemptTerms, OpenCharge, OpenTerms, Progress};
 pub use settle::{LogFields, Sample, Settled, StreamEnd, TokenCounts};
 
 /// The cluster that stands for "no target is left": nobody listens on its one endpoint, and its
@@ -188,6 +188,8 @@ struct Admitted {
     body_len: usize,
     text_bytes: u64,
     asked: Asked,
+    /// The one tier that it may be served in; empty: any.
+    asked_tier: String,
     /// `<team>/<user>`; empty: no user was named, or there are no limits.
     limit_subject: String,
     /// What each attempt holds of its limits, in their order.

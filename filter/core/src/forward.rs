@@ -1,5 +1,7 @@
 //! The head and body that a provider gets.
 
+use filter_llm::api::Api;
+
 use crate::attempt::Attempt;
 use crate::config::Compiled;
 use crate::config::models::Target;
@@ -13,6 +15,8 @@ use crate::text::Decimal;
 const MAX_RETRIES: &str = "x-envoy-max-retries";
 const PER_TRY_TIMEOUT_MS: &str = "x-envoy-upstream-rq-per-try-timeout-ms";
 const TOTAL_TIMEOUT_MS: &str = "x-envoy-upstream-rq-timeout-ms";
+/// The version of Anthropic's API that translated requests are written for.
+const ANTHROPIC_VERSION: &[u8] = b"2023-06-01";
 /// Headers that the router adds to each attempt.
 const ROUTER_HEADERS: [&str; 2] = ["x-envoy-attempt-count", "x-envoy-expected-rq-timeout-ms"];
 
@@ -70,6 +74,7 @@ pub(crate) fn edit_attempt_head(
     config: &Compiled,
     attempt: &Attempt,
     before: Option<&Attempt>,
+    client: Api,
     sink: &mut dyn HeaderSink,
 ) {
     let Some((target, provider)) = target_of(config, attempt.planned) else {
@@ -87,6 +92,10 @@ pub(crate) fn edit_attempt_head(
     let left = before.and_then(|before| target_of(config, before.planned));
     for (name, _) in left.iter().flat_map(|(_, provider)| &provider.headers) {
         sink.remove(name);
+    }
+    if attempt.expected.api == Api::Messages && client != Api::Messages {
+        // Its own clients say which version they speak.
+        sink.set("anthropic-version", ANTHROPIC_VERSION);
     }
     for (name, value) in &provider.headers {
         sink.set(name, value.as_bytes());

@@ -13,7 +13,8 @@ mod need;
 
 pub use learned::Learned;
 pub(crate) use learned::TargetStats;
-pub(crate) use need::{Asked, Offer, Unbounded, Used, need, used};
+pub use need::Most;
+pub(crate) use need::{Asked, Offer, Unbounded, Used, most_of, need, used};
 
 /// What a process keeps for its limits, shared by its workers and its agent.
 #[derive(Debug, Default)]

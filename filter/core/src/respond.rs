@@ -17,7 +17,7 @@
 use filter_llm::api::Api;
 use filter_llm::meter::{PlainMeter, StreamMeter, UsageMembers};
 use filter_llm::reading::Reading;
-use filter_llm::translate::{self, AnswerTerms, StreamTranslator};
+use filter_llm::translate::{AnswerTerms, StreamTranslator};
 
 use crate::error::{Refusal, Voice};
 use crate::host::{Clock, HeaderSink};
@@ -26,10 +26,12 @@ use crate::text::Decimal;
 mod error_body;
 mod head;
 mod held;
+mod passing;
 
 use error_body::ErrorAnswer;
 use head::{AnswerHead, BodyKind, Leaks};
 use held::{HeldStream, HoldVerdict};
+use passing::{Stream, Whole};
 
 /// What is known of an answer before it comes.
 #[derive(Clone, Copy, Debug)]
@@ -115,24 +117,6 @@ enum Body {
         reading: Option<Box<Reading>>,
         is_given: bool,
     },
-}
-
-/// A whole answer that is translated.
-struct Whole {
-    meter: PlainMeter,
-    api: Api,
-    document: Vec<u8>,
-    max_bytes: u64,
-    /// The client asked for a stream.
-    stream: bool,
-    is_given: bool,
-}
-
-/// A stream that the client reads.
-struct Stream {
-    meter: StreamMeter,
-    strips_usage: bool,
-    translator: Option<Box<StreamTranslator>>,
 }
 
 impl Answer {
@@ -421,54 +405,6 @@ impl Answer {
     }
 }
 
-impl Whole {
-    /// False when it is larger than is held.
-    fn take(&mut self, chunk: &[u8]) -> bool {
-        self.meter.observe(chunk);
-        self.document.extend_from_slice(chunk);
-        self.document.len() as u64 <= self.max_bytes
-    }
-
-    fn print(&mut self, beside: Beside<'_>) -> Option<Vec<u8>> {
-        self.meter.finish();
-        let (client, terms) = (beside.voice.api, beside.terms());
-        let printed = if self.stream {
-            translate::answer_as_stream(self.api, client, &self.document, &terms)
-        } else {
-            translate::answer(self.api, client, &self.document, &terms)
-        };
-        self.document = Vec::new();
-        self.is_given = printed.is_some();
-        printed
-    }
-}
-
-impl Stream {
-    fn transform(&mut self, chunk: &[u8], secret: &[u8], out: &mut Vec<u8>) {
-        match &mut self.translator {
-            None => self.meter.transform(chunk, out),
-            Some(translator) => self.meter.read_each(chunk, &mut |name, data| {
-                translator.event(name, data, secret, out);
-            }),
-        }
-    }
-
-    fn finish(&mut self, beside: Beside<'_>, out: &mut Vec<u8>) {
-        let Some(translator) = &mut self.translator else {
-            return self.meter.finish(out);
-        };
-        self.meter.finish_each(&mut |name, data| {
-            translator.event(name, data, beside.secret, out);
-        });
-        let reading = self.meter.reading();
-        if reading.is_done || reading.finish.is_some() {
-            translator.finish(out);
-        } else if reading.error.is_none() {
-            out.extend_from_slice(&Refusal::ProviderCut.event(beside.voice));
-        }
-    }
-}
-
 fn successful_body(head: &AnswerHead, expected: Expected, beside: Beside<'_>) -> Body {
     let is_translated = expected.api != beside.voice.api;
     let is_unreadable = head.is_compressed || head.kind == BodyKind::Other;
@@ -485,14 +421,7 @@ fn successful_body(head: &AnswerHead, expected: Expected, beside: Beside<'_>) ->
     if !is_translated {
         return Body::Plain(meter);
     }
-    Body::Whole(Box::new(Whole {
-        meter,
-        api: expected.api,
-        document: Vec::new(),
-        max_bytes: expected.max_event_bytes,
-        stream: expected.stream,
-        is_given: false,
-    }))
+    Body::Whole(Box::new(Whole::new(meter, expected)))
 }
 
 fn stream_body(expected: Expected, is_translated: bool, beside: Beside<'_>) -> Body {

@@ -15,6 +15,8 @@ pub struct Closing<'a> {
     pub shows_usage: bool,
     /// The block that is open, for APIs that know blocks.
     pub open_block: Option<u32>,
+    /// The next event's number, for APIs that number them.
+    pub sequence_number: u64,
 }
 
 impl Closing<'_> {
@@ -24,6 +26,7 @@ impl Closing<'_> {
         match api {
             Api::Messages => anthropic::closing::write(self, out),
             Api::GenerateContent => gemini::closing::write(self, out),
+            Api::Responses => openai::responses::closing::write(self, out),
             Api::Completions => openai::closing::write_completion(self, out),
             _ => openai::closing::write(self, out),
         }

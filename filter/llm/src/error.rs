@@ -51,10 +51,18 @@ impl ErrorBody<'_> {
     /// The event that tells the error inside a stream, its blank line included. It has to begin at
     /// an event's boundary.
     pub fn to_event(&self, api: Api) -> Vec<u8> {
+        self.to_event_numbered(api, 0)
+    }
+
+    /// The same, with the number that APIs give which number their events.
+    pub fn to_event_numbered(&self, api: Api, sequence_number: u64) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.message.len() + 136);
         match api {
             Api::Messages | Api::CountTokens => anthropic::error::print_event(self, &mut out),
             Api::GenerateContent => gemini::error::print_event(self, &mut out),
+            Api::Responses => {
+                openai::responses::error::print_event(self, sequence_number, &mut out);
+            }
             _ => openai::error::print_event(self, &mut out),
         }
         out

@@ -3,12 +3,13 @@
 //!
 //! It is not a client, and it decides nothing: routing, limits and settlement are in `filter-core`.
 //!
-//! A dialect is one module ([`openai`] so far) that reads requests, meters answers and writes
-//! errors of one wire protocol. What every dialect shares stands beside it: edits of bytes
+//! A dialect is one module ([`openai`], [`anthropic`], [`gemini`]) that reads requests, meters
+//! answers and writes errors of its wire protocol, and puts all three into the form of a
+//! [`conversation`] and back. What every dialect shares stands beside it: edits of bytes
 //! ([`splice`]), framing ([`event_stream`]), a scanner of JSON that arrives in pieces ([`json`]),
 //! what was read ([`reading`]) and what it costs ([`usage`], [`estimate`], [`price`]).
 //!
-//! Read next: [`openai::chat`] for the request's side, [`openai::meter`] for the answer's.
+//! Read next: [`request`] for what decides, [`meter`] for the answer, [`translate`] for the rest.
 
 #![forbid(unsafe_code)]
 

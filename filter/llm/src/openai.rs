@@ -1,4 +1,4 @@
-//! OpenAI's chat completions, completions and embeddings, as OpenAI and the providers compatible
+//! OpenAI's chat completions, responses, completions and embeddings, as OpenAI and the providers compatible
 //! with it speak them.
 
 pub(crate) mod answer;
@@ -9,7 +9,8 @@ pub(crate) mod embeddings;
 pub(crate) mod error;
 mod input;
 mod name;
-mod print;
+pub(crate) mod print;
 mod reported;
+pub(crate) mod responses;
 mod stream_options;
 mod usage;

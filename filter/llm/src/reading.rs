@@ -24,6 +24,10 @@ pub struct Reading {
     pub error: Option<ProviderError>,
     /// The block of a stream that has begun and not ended, for APIs that know blocks.
     pub open_block: Option<u32>,
+    /// The answer's id, at most 128 bytes, for APIs whose last event names it.
+    pub id: Option<String>,
+    /// The number that the next event has, for APIs that number them.
+    pub next_sequence_number: u64,
     /// What `usage` has of the output is an early count: more has been or will be said.
     pub is_output_early: bool,
     /// Events with data seen; always 0 for an answer that is not a stream.

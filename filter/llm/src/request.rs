@@ -8,6 +8,7 @@ pub(crate) mod convert;
 mod edits;
 mod fault;
 pub(crate) mod object;
+mod service_tier;
 
 use std::borrow::Cow;
 
@@ -17,6 +18,7 @@ use serde_json::value::RawValue;
 pub use edits::EditPoints;
 pub(crate) use edits::{Edit, MissingOutput, OutputPoints, Span};
 pub use fault::RequestFault;
+pub use service_tier::pinned_tier;
 
 use crate::api::Api;
 
@@ -70,8 +72,10 @@ impl<'a> Request<'a> {
             Api::ChatCompletions => crate::openai::chat::parse(body),
             Api::Completions => crate::openai::completions::parse(body),
             Api::Embeddings => crate::openai::embeddings::parse(body),
+            Api::Responses => crate::openai::responses::parse(body),
             Api::GenerateContent => crate::gemini::parse(path, body),
-            Api::Messages | Api::CountTokens => crate::anthropic::parse(body),
+            Api::Messages => crate::anthropic::parse(body),
+            Api::CountTokens => crate::anthropic::count_tokens::parse(body),
             _ => Err(RequestFault::not_an_object()),
         }
     }

@@ -102,6 +102,11 @@ pub(crate) trait ReadEvents {
 /// at `End`. Nothing is printed for an `Error`, which is told by `print_error_event`.
 pub(crate) trait PrintEvents {
     fn print(&mut self, event: &Event<'_>, out: &mut Vec<u8>);
+
+    /// The number that the next event has, where its API numbers them.
+    fn next_sequence_number(&self) -> u64 {
+        0
+    }
 }
 
 /// Puts a client's request into the form of a provider's API.
@@ -185,7 +190,9 @@ impl StreamTranslator {
             _ if *has_ended => {}
             Event::Error(error) => {
                 *has_ended = true;
-                out.extend_from_slice(&error_event(*client, request_id, error, secret));
+                let number = printer.next_sequence_number();
+                let body = error_event(*client, request_id, error, secret, number);
+                out.extend_from_slice(&body);
             }
             event => {
                 *has_ended = *event == Event::End;
@@ -232,7 +239,13 @@ impl std::fmt::Debug for StreamTranslator {
     }
 }
 
-fn error_event(client: Api, request_id: &str, error: &ProviderError, secret: &[u8]) -> Vec<u8> {
+fn error_event(
+    client: Api,
+    request_id: &str,
+    error: &ProviderError,
+    secret: &[u8],
+    sequence_number: u64,
+) -> Vec<u8> {
     let masked = |text: &str| String::from_utf8_lossy(&mask(text.as_bytes(), secret)).into_owned();
     let (message, kind, code) = (
         masked(&error.message),
@@ -251,5 +264,5 @@ fn error_event(client: Api, request_id: &str, error: &ProviderError, secret: &[u
         code: Some(code.as_str()).filter(|code| !code.is_empty()),
         request_id,
     };
-    body.to_event(client)
+    body.to_event_numbered(client, sequence_number)
 }

@@ -130,4 +130,98 @@ mod allocations {
             );
         }
     }
+
+    const MESSAGE_EVENTS: &[u8] = b"event: content_block_start\n\
+        data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"thinking\",\
+        \"thinking\":\"\",\"signature\":\"\"}}\n\n\
+        event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\
+        \"delta\":{\"type\":\"thinking_delta\",\"thinking\":\"a\\nb\"}}\n\n\
+        event: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\n\
+        event: ping\ndata: {\"type\": \"ping\"}\n\n\
+        event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":1,\
+        \"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"{\\\"a\\\": 1}\"}}\n\n\
+        event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\
+        \"tool_use\",\"stop_sequence\":null},\"usage\":{\"input_tokens\":9,\"output_tokens\":3}}\n\n\
+        event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n";
+
+    #[test]
+    fn an_event_of_messages_that_passes_costs_no_allocation_after_warm_up() {
+        let mut meter = StreamMeter::new(Api::Messages, UsageMembers::Keep, 1 << 20);
+        for step in [MESSAGE_EVENTS.len(), 1, 7, 100] {
+            let mut pass = || {
+                let chunks = MESSAGE_EVENTS.chunks(step);
+                chunks.for_each(|chunk| meter.observe(chunk));
+            };
+            pass();
+            assert_eq!(allocations_of(pass), 0, "events in chunks of {step} bytes");
+        }
+        let reading = meter.reading();
+        assert!(reading.is_done && reading.unreadable_events == 0);
+        assert_eq!(reading.usage.map(|usage| usage.output), Some(3));
+    }
+
+    /// A request of `bytes` or more as coding agents make them: cached instructions, 60 tools, and
+    /// turns of thinking, calls and results.
+    fn agents_request(bytes: usize) -> String {
+        let tool = |index: usize| {
+            format!(
+                r#"{{"name":"tool_{index}","description":"Does {index}.\nNo more.","input_schema":
+                {{"type":"object","properties":{{"path":{{"type":"string","description":"A \"path\"."}}}},
+                "required":["path"]}}}}"#
+            )
+        };
+        let tools: Vec<String> = (0..60).map(tool).collect();
+        let turn = format!(
+            r#"{{"role":"assistant","content":[{{"type":"thinking","thinking":"Let me look.","signature":"{sig}"}},
+            {{"type":"text","text":"Looking."}},{{"type":"tool_use","id":"t","name":"tool_1","input":{{"path":"a.rs"}}}}]}},
+            {{"role":"user","content":[{{"type":"tool_result","tool_use_id":"t","content":[{{"type":"text","text":"{file}"}}]}},
+            {{"type":"text","text":"Go on.","cache_control":{{"type":"ephemeral"}}}}]}},"#,
+            sig = "EqQB".repeat(100),
+            file = r#"let it = \"be\";\n"#.repeat(500),
+        );
+        let turns = turn.repeat(bytes.div_ceil(turn.len()));
+        format!(
+            r#"{{"model":"claude","max_tokens":32000,"stream":true,"metadata":{{"user_id":"u"}},
+            "system":[{{"type":"text","text":"Be brief.","cache_control":{{"type":"ephemeral","ttl":"1h"}}}}],
+            "tools":[{}],"thinking":{{"type":"enabled","budget_tokens":31999}},
+            "messages":[{{"role":"user","content":"Hello"}},{turns}{{"role":"user","content":"x"}}]}}"#,
+            tools.join(",")
+        )
+    }
+
+    #[test]
+    fn reading_an_agents_request_costs_few_allocations_whatever_its_size() {
+        for bytes in [0, 200 << 10, 2 << 20] {
+            let body = agents_request(bytes);
+            assert!(body.len() > bytes);
+            for api in [Api::Messages, Api::CountTokens] {
+                let parsing = allocations_of(|| {
+                    let request = Request::parse(api, PathFacts::default(), body.as_bytes())
+                        .expect("a request");
+                    assert_eq!(request.user.as_deref(), Some("u"));
+                    assert!(request.needs.tools && request.text_bytes > bytes as u64 / 2);
+                });
+                assert!(parsing <= 4, "{parsing} allocations for {bytes} bytes");
+            }
+        }
+    }
+    const RESPONSE_EVENTS: &[u8] = b"event: response.created\n\
+        data: {\"type\":\"response.created\",\"sequence_number\":0,\"response\":{\"id\":\"resp_1\",\
+        \"status\":\"in_progress\",\"output\":[],\"service_tier\":\"auto\",\"usage\":null}}\n\n\
+        event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\
+        \"sequence_number\":1,\"item_id\":\"msg_1\",\"delta\":\"a\\n\\u8336\"}\n\n\
+        event: response.completed\ndata: {\"type\":\"response.completed\",\"sequence_number\":2,\
+        \"response\":{\"id\":\"resp_1\",\"status\":\"completed\",\"service_tier\":\"default\",\
+        \"output\":[{\"type\":\"message\",\"content\":[{\"type\":\"output_text\",\"text\":\"a\"}]}],\
+        \"usage\":{\"input_tokens\":12,\"output_tokens\":3}}}\n\n";
+
+    #[test]
+    fn an_event_of_a_response_costs_no_allocation_after_warm_up() {
+        let mut meter = StreamMeter::new(Api::Responses, UsageMembers::Keep, 1 << 20);
+        meter.observe(RESPONSE_EVENTS);
+        let whole = allocations_of(|| (0..1_000).for_each(|_| meter.observe(RESPONSE_EVENTS)));
+        assert_eq!(whole, 0);
+        assert_eq!(meter.reading().unreadable_events, 0);
+        assert_eq!(meter.reading().usage.map(|usage| usage.output), Some(3));
+    }
 }

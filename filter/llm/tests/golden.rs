@@ -149,6 +149,21 @@ mod golden {
     }
 
     #[test]
+    fn case_01_of_two_totals_the_later_counts() {
+        let case = Case::load("01-anthropic-cumulative-output");
+        let payload = String::from_utf8(case.payload.clone()).unwrap();
+        let end = payload.find("event: message_delta").expect("an end");
+        let (head, tail) = payload.split_at(end);
+        let early = "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{},\
+                     \"usage\":{\"output_tokens\":7}}\n\n";
+        let chunks = [head, early, tail].map(str::as_bytes);
+        let (_, reading) = meter_of(Api::Messages, UsageMembers::Keep, &chunks);
+        assert_metered(&case, &reading);
+        let (_, reading) = meter_of(Api::Messages, UsageMembers::Keep, &chunks[..2]);
+        assert_eq!(reading.usage.map(|usage| usage.output), Some(7));
+    }
+
+    #[test]
     fn case_09_empty_text_does_not_reach_anthropic_and_system_texts_keep_their_order() {
         let case = Case::load("09-empty-text-with-tool-calls");
         let sent = as_messages(&case.body);
@@ -183,7 +198,7 @@ mod golden {
     #[test]
     fn case_09_blank_or_missing_content_and_arguments_are_as_good_as_none() {
         let case = Case::load("09-empty-text-with-tool-calls");
-        let body = String::from_utf8(case.body.clone()).unwrap();
+        let body = String::from_utf8(case.body).unwrap();
         for content in ["null", "[]", r#"" \n ""#] {
             let body = body.replacen(
                 r#""content":"","role":"assistant""#,
@@ -227,6 +242,18 @@ mod golden {
             assert_eq!(arguments, expected["arguments_json"]);
         }
         assert_plainly_metered(&case);
+    }
+
+    #[test]
+    fn case_10_an_answer_of_calls_alone_has_no_content_but_names_it() {
+        let mut case = Case::load("10-tool-use-block-kept");
+        let payload = String::from_utf8(case.payload.clone()).unwrap();
+        let text = r#"{"type":"text","text":"Doing both."},"#;
+        assert!(payload.contains(text));
+        case.payload = payload.replace(text, "").into_bytes();
+        let message = &as_chat(&case)["choices"][0]["message"];
+        assert_eq!(message.get("content"), Some(&Value::Null));
+        assert_eq!(message["tool_calls"].as_array().map(Vec::len), Some(2));
     }
 
     #[test]

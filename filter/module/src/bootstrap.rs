@@ -188,26 +188,7 @@ impl Bootstrap for Validation {}
 
 impl Bootstrap for Extension {
     fn on_extension_created(&mut self, host: &mut dyn BootstrapHost) {
-        let Some(mut start) = self.start.take() else {
-            return;
-        };
-        let version = host.gauge_value("server.version").unwrap_or(0);
-        start.envoy_version = known_release(version).map_or_else(
-            || {
-                log::warn(&format!(
-                    "this Envoy (build {version:x}) is not one that was tested"
-                ));
-                format!("build {version:x}")
-            },
-            str::to_owned,
-        );
-        match agent::start(start) {
-            Ok(running) => self.running = Some(running),
-            Err(error) => {
-                log::error(&format!("agent thread: {error}"));
-                self.release(host);
-            }
-        }
+        self.start_agent(host);
     }
 
     fn on_server_initialized(&mut self, host: &mut dyn BootstrapHost) {
@@ -249,6 +230,10 @@ impl Bootstrap for Extension {
         } else {
             TICK_MS
         });
+        if self.drain.is_none() {
+            // Nothing to start, unless the hook that does so failed.
+            self.start_agent(host);
+        }
         if clock::mono_us() >= self.release_at_us && !self.released {
             log::warn("no config from the control plane yet; listeners open without one");
             self.release(host);
@@ -275,6 +260,30 @@ impl Bootstrap for Extension {
 }
 
 impl Extension {
+    /// Starts the agent, once.
+    fn start_agent(&mut self, host: &mut dyn BootstrapHost) {
+        let Some(mut start) = self.start.take() else {
+            return;
+        };
+        let version = host.gauge_value("server.version").unwrap_or(0);
+        start.envoy_version = known_release(version).map_or_else(
+            || {
+                log::warn(&format!(
+                    "this Envoy (build {version:x}) is not one that was tested"
+                ));
+                format!("build {version:x}")
+            },
+            str::to_owned,
+        );
+        match agent::start(start) {
+            Ok(running) => self.running = Some(running),
+            Err(error) => {
+                log::error(&format!("agent thread: {error}"));
+                self.release(host);
+            }
+        }
+    }
+
     fn release(&mut self, host: &mut dyn BootstrapHost) {
         self.released = true;
         host.signal_init_complete();

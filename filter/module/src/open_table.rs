@@ -154,10 +154,10 @@ pub(crate) fn begin_attempt(open: &mut Open) {
         .progress()
         .for_each(|progress| slot.note(&progress));
     with_local(|local| {
-        let Some(price) = exchange.write_open_attempt(&mut local.attempt) else {
+        let Some(terms) = exchange.write_open_attempt(&mut local.attempt) else {
             return;
         };
-        let begun = local.table.begin_attempt(slot, &mut local.attempt, price);
+        let begun = local.table.begin_attempt(slot, &mut local.attempt, &terms);
         if !begun {
             local.supply.full.fetch_add(1, Ordering::Relaxed);
         }

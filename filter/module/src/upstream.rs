@@ -92,10 +92,8 @@ impl UpstreamFilter for Upstream {
     }
 
     fn on_request_body(&mut self, host: &mut dyn UpstreamHost, end_of_stream: bool) -> BodyStatus {
-        if self.rewrites {
-            if !end_of_stream || !self.rewrite(host) {
-                return BodyStatus::StopIterationAndBuffer;
-            }
+        if self.rewrites && (!end_of_stream || !self.rewrite(host)) {
+            return BodyStatus::StopIterationAndBuffer;
         }
         if end_of_stream {
             self.note(Exchange::on_request_sent);

@@ -231,10 +231,11 @@ pub struct Usage {
     pub output_audio: u64,
     #[prost(enumeration = "UsageSource", tag = "8")]
     pub source: i32,
-    /// How an estimate was made, for example `bytes/4`.
+    /// How an estimate was made, for example `bytes/4`; `bound` is the most there can have been, which
+    /// is what strict limits count on.
     #[prost(string, tag = "9")]
     pub method: ::prost::alloc::string::String,
-    /// The tier the provider says it served, if any.
+    /// The tier the provider says it served, if any; of an estimate the one that it is priced as.
     #[prost(string, tag = "10")]
     pub service_tier: ::prost::alloc::string::String,
     /// Of cache_write, what went to a cache that lasts an hour.

@@ -73,15 +73,15 @@ fn recorded_nusd(stack: &Stack) -> (u64, u64) {
 }
 
 /// The counter once it equals what is in the ledger, and the money of the records there. Of what a
-/// dead process had open nobody knows what it cost: a strict budget is charged all that it can have
-/// cost, while the records say what it probably did.
+/// dead process had open nobody knows what it cost: the ledger has all that it can have cost, and
+/// the budget is charged that.
 fn settled_bucket(stack: &Stack, limit: Duration) -> (Bucket, u64) {
     wait::until(limit, "the counter equals the ledger", || {
         let (costs, charges) = recorded_nusd(stack);
         let bucket = stack.bucket("budget");
         let settled = u64::try_from(bucket.settled).expect("not negative");
         let is_whole = stack.records().len() >= stack.served().len();
-        (is_whole && settled == charges && costs <= charges).then_some((bucket, costs))
+        (is_whole && settled == charges && costs == charges).then_some((bucket, costs))
     })
 }
 

@@ -29,8 +29,6 @@ enum Fate {
     RefusesToStart,
     /// It serves requests as if nothing had been.
     Serves,
-    /// It serves without a config: what started the client of the control plane is lost.
-    ServesWithoutConfig,
 }
 
 fn fate(hook: &str) -> Fate {
@@ -39,7 +37,6 @@ fn fate(hook: &str) -> Fate {
         | "http_filter.config_new"
         | "specifier.config_new"
         | "bootstrap.config_new" => Fate::RefusesToStart,
-        "bootstrap.extension_new" => Fate::ServesWithoutConfig,
         _ => Fate::Serves,
     }
 }
@@ -53,14 +50,13 @@ fn live(hook: &'static str, stack: &Stack, key: &str) -> String {
     let started = Instant::now();
     let deadline_ms = match hook {
         // What would release the listener is lost, so the deadline does.
-        "bootstrap.extension_new" | "bootstrap.scheduled" => 5_000,
+        "bootstrap.scheduled" => 5_000,
         _ => START_DEADLINE_MS,
     };
     let mut envoy = Running::spawn(stack, &hook.replace('.', "-"), deadline_ms, &variation);
     let seen = match fate(hook) {
         Fate::RefusesToStart => refusal(hook, &mut envoy),
-        Fate::Serves => service(hook, stack, key, &mut envoy, 200),
-        Fate::ServesWithoutConfig => service(hook, stack, key, &mut envoy, 503),
+        Fate::Serves => service(hook, stack, key, &mut envoy),
     };
     assert_eq!(envoy.panics(), [hook], "one panic, and no other");
     format!("{hook}: {seen} ({:.1} s)", started.elapsed().as_secs_f32())
@@ -79,7 +75,7 @@ fn refusal(hook: &str, envoy: &mut Running) -> String {
     format!("refuses to start, {status}: {reason}")
 }
 
-fn service(hook: &str, stack: &Stack, key: &str, envoy: &mut Running, expected: u16) -> String {
+fn service(hook: &str, stack: &Stack, key: &str, envoy: &mut Running) -> String {
     envoy.wait_ready();
     let ask = || {
         let answer = Request::chat(key, &chat_body("small")).send(envoy.0.gateway_port);
@@ -88,9 +84,9 @@ fn service(hook: &str, stack: &Stack, key: &str, envoy: &mut Running, expected: 
     // The filter of a request that could not be made costs that one request.
     let first = ask();
     let next = ask();
-    assert_eq!(next, expected, "{hook}, then a request");
+    assert_eq!(next, 200, "{hook}, then a request");
     bring_about(hook, stack, envoy);
-    assert_eq!(ask(), expected, "{hook}, then a request");
+    assert_eq!(ask(), 200, "{hook}, then a request");
     envoy.0.process.signal(Ask::Term);
     assert!(envoy.0.process.wait_gone(STOP), "{hook}: does not stop");
     let status = exit_status(hook, envoy);

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     script::{Script, ToolCall},
-    tokens::Tokens,
+    tokens::{TOKEN_BYTES, Tokens},
 };
 
 /// What a chat request asks for, as far as it matters here.
@@ -13,8 +13,9 @@ pub struct Ask {
     pub model: String,
     pub stream: bool,
     pub include_usage: bool,
-    last_user_text: String,
-    forced_tool: Option<Value>,
+    pub last_user_text: String,
+    /// The tool that must be called, in OpenAI's form.
+    pub forced_tool: Option<Value>,
 }
 
 impl Ask {
@@ -125,6 +126,48 @@ impl Answer {
     }
 }
 
+impl Answer {
+    /// The same as a model gives it that counts truthfully: cut where `output_bound` tokens are
+    /// reached. `asked_bytes` are those of the request, `number` is its number.
+    pub fn measured(mut self, asked_bytes: u64, output_bound: Option<u64>, number: u64) -> Self {
+        let calls: usize = self
+            .tool_calls
+            .iter()
+            .map(|call| call.name.len() + arguments_text(call).len())
+            .sum();
+        let text = self.text.as_deref().map_or(0, |text| text.chars().count());
+        let wanted = tokens_of(text + calls).max(1);
+        let output = output_bound.map_or(wanted, |bound| wanted.min(bound));
+        if output < wanted {
+            self.finish_reason = "length".to_owned();
+            let kept = usize::try_from(output.saturating_mul(TOKEN_BYTES)).unwrap_or(usize::MAX);
+            let cut = |text: String| text.chars().take(kept).collect();
+            self.text = self.text.map(cut);
+        }
+        self.tokens = Tokens::measure(asked_bytes, output, number);
+        self
+    }
+}
+
+fn tokens_of(characters: usize) -> u64 {
+    u64::try_from(characters)
+        .unwrap_or(u64::MAX)
+        .div_ceil(TOKEN_BYTES)
+}
+
+/// The most output tokens that a request of any of the APIs allows.
+pub fn output_bound(body: &Value) -> Option<u64> {
+    [
+        "/max_completion_tokens",
+        "/max_tokens",
+        "/max_output_tokens",
+        "/generationConfig/maxOutputTokens",
+        "/inferenceConfig/maxTokens",
+    ]
+    .into_iter()
+    .find_map(|member| body.pointer(member)?.as_u64())
+}
+
 fn demo_text(ask: &Ask, number: u64) -> String {
     let question: String = ask.last_user_text.chars().take(200).collect();
     let heard = if question.is_empty() {
@@ -208,6 +251,23 @@ mod tests {
         ]});
         let text = answer(&body, &Script::default()).text.expect("text");
         assert!(text.contains("second") && !text.contains("first"), "{text}");
+    }
+
+    #[test]
+    fn a_measured_answer_keeps_to_max_tokens_and_says_that_it_was_cut() {
+        let body = json!({"model": "m", "max_completion_tokens": 7,
+            "messages": [{"role": "user", "content": "Hello"}]});
+        let whole = answer(&body, &Script::default()).measured(80, None, 5);
+        assert_eq!(whole.finish_reason, "stop");
+        let text = whole.text.expect("text");
+        assert_eq!(whole.tokens.completion, tokens_of(text.chars().count()));
+        assert_eq!((whole.tokens.prompt, whole.tokens.cached), (20, 0));
+
+        let cut = answer(&body, &Script::default()).measured(80, output_bound(&body), 6);
+        assert_eq!(cut.finish_reason, "length");
+        assert_eq!((cut.tokens.prompt, cut.tokens.completion), (21, 7));
+        let start: String = text.chars().take(28).collect();
+        assert_eq!(cut.text, Some(start));
     }
 
     #[test]

@@ -20,6 +20,10 @@ pub struct Args {
     /// File that gets one JSON line for each finished request.
     #[arg(long)]
     pub record_file: Option<PathBuf>,
+    /// Count tokens as a model does that keeps to `max_tokens`, where no script says otherwise:
+    /// by the length of what was asked and answered, in place of counts that tell requests apart.
+    #[arg(long)]
+    pub demo_tokens: bool,
     /// Keep request bodies in what `/_served` shows, not their hashes only.
     #[arg(long)]
     pub keep_bodies: bool,

@@ -1,4 +1,4 @@
-//! The demo and test provider: an OpenAI-compatible server over raw sockets, so that every byte,
+//! The demo and test provider: OpenAI, Anthropic and Gemini, played over raw sockets, so that every byte,
 //! chunk border, pause and cut is ours to choose.
 //!
 //! Each request may carry a [`script::Script`] that says how to answer it; without one it gets a
@@ -15,8 +15,10 @@ pub mod answer;
 pub mod args;
 pub mod case;
 pub mod delivery;
+pub mod generate_content;
 pub mod gzip;
 pub mod hash;
+pub mod messages;
 pub mod reply;
 pub mod script;
 pub mod serve;

@@ -8,6 +8,7 @@ use crate::{
     gzip,
     script::{Framing, Script, Transfer, UsagePlacement},
     stream::Event,
+    tokens::Tokens,
 };
 
 /// Header lines of an answer, in order.
@@ -45,7 +46,7 @@ pub fn error_json(status: u16, message: &str) -> Value {
 }
 
 /// The answer that `script` gives in place of a completion.
-pub fn error(script: &Script, headers: &Headers) -> Delivery {
+pub fn error(script: &Script, headers: &Headers, error_json: fn(u16, &str) -> Value) -> Delivery {
     let default = || error_json(script.status, &format!("scripted status {}", script.status));
     let body = match &script.error_body {
         Some(Value::String(text)) => text.clone(),
@@ -111,6 +112,16 @@ fn merge(object: &mut Value, more: Value) {
     if let (Value::Object(object), Value::Object(more)) = (object, more) {
         object.extend(more);
     }
+}
+
+/// An answer in one JSON document.
+pub fn document(body: &Value, usage: Tokens, script: &Script, headers: &Headers) -> Delivery {
+    let mark = Mark {
+        events: 1,
+        usage: Some(usage),
+    };
+    let bytes = body.to_string().into_bytes();
+    whole_body(bytes, "application/json", mark, script, headers)
 }
 
 /// One body with its length, paced, packed and cut as the script says.

@@ -11,15 +11,17 @@ use tokio::{
 };
 
 use crate::{
-    answer::{Answer, Ask},
+    answer::{Answer, Ask, output_bound},
     args::Args,
     case,
     delivery::{Delivery, Ending, Progress, wait_with_client},
+    generate_content,
     hash::{mask_header, mask_target, sha256_hex},
+    messages,
     reply::{self, Headers},
     script::{self, Script},
     served::{Ended, Log, Served, now_us},
-    stream,
+    stream::{self, Event},
     tokens::Tokens,
     wire::{Body, Head, Wire},
 };
@@ -222,7 +224,14 @@ impl Provider {
     fn decide(&self, head: &Head, body: &[u8], served: &mut Served) -> Decision {
         let path = without_face(head.path()).1;
         match (head.method.as_str(), path) {
-            ("POST", "/v1/chat/completions") => self.chat(head, body, served),
+            ("POST", "/v1/chat/completions") => self.ask(Played::Chat, head, body, served),
+            ("POST", "/v1/messages") => self.ask(Played::Messages, head, body, served),
+            ("POST", _) if let Some((model, stream)) = generate_content::asked(path) => self.ask(
+                Played::GenerateContent { model, stream },
+                head,
+                body,
+                served,
+            ),
             ("GET", "/v1/models") => {
                 let models: Vec<Value> = self.args.models.iter().map(|id| model_json(id)).collect();
                 answered(200, &json!({"object": "list", "data": models}))
@@ -237,8 +246,8 @@ impl Provider {
         }
     }
 
-    fn chat(&self, head: &Head, body: &[u8], served: &mut Served) -> Decision {
-        let refused = |message: &str| answered(400, &reply::error_json(400, message));
+    fn ask(&self, played: Played<'_>, head: &Head, body: &[u8], served: &mut Served) -> Decision {
+        let refused = |message: &str| answered(400, &played.error_json()(400, message));
         let Ok(body) = serde_json::from_slice::<Value>(body) else {
             return refused("the body is not JSON");
         };
@@ -248,9 +257,9 @@ impl Provider {
         };
         served.script.clone_from(&script);
         let script = script.unwrap_or_default();
-        let ask = match Ask::read(&body) {
+        let ask = match played.read(head, &body) {
             Ok(ask) => ask,
-            Err(field) => return refused(&format!("`{field}` is missing or wrong")),
+            Err(fault) => return refused(&fault),
         };
         served.model.clone_from(&ask.model);
         served.stream = ask.stream;
@@ -268,7 +277,7 @@ impl Provider {
         }
         let headers = extra_headers(head, &script, served.seq);
         if script.status != 200 {
-            let delivery = reply::error(&script, &headers);
+            let delivery = reply::error(&script, &headers, played.error_json());
             return Decision {
                 delivery,
                 status: script.status,
@@ -277,11 +286,14 @@ impl Provider {
             };
         }
         let drawn = Tokens::draw(self.args.seed, served.seq);
-        let answer = Answer::new(&ask, &script, served.seq, now_us() / 1_000_000, drawn);
+        let mut answer = Answer::new(&ask, &script, served.seq, now_us() / 1_000_000, drawn);
+        if self.args.demo_tokens && served.script.is_none() {
+            answer = answer.measured(served.body_bytes, output_bound(&body), served.seq);
+        }
         let delivery = if ask.stream {
-            reply::stream(&stream::events(&ask, &answer, &script), &script, &headers)
+            reply::stream(&played.events(&ask, &answer, &script), &script, &headers)
         } else {
-            reply::plain(&answer, &script, &headers)
+            played.whole(&answer, &script, &headers)
         };
         Decision {
             delivery,
@@ -289,6 +301,49 @@ impl Provider {
             tokens: Some(answer.tokens),
             script,
         }
+    }
+}
+
+/// The API that is played.
+#[derive(Clone, Copy)]
+enum Played<'a> {
+    Chat,
+    Messages,
+    GenerateContent { model: &'a str, stream: bool },
+}
+
+impl Played<'_> {
+    fn error_json(self) -> fn(u16, &str) -> Value {
+        match self {
+            Self::Chat => reply::error_json,
+            Self::Messages => messages::error_json,
+            Self::GenerateContent { .. } => generate_content::error_json,
+        }
+    }
+
+    fn read(self, head: &Head, body: &Value) -> Result<Ask, String> {
+        match self {
+            Self::Chat => Ask::read(body).map_err(|field| format!("`{field}` is missing or wrong")),
+            Self::Messages => messages::read(body, head.header("anthropic-version")),
+            Self::GenerateContent { model, stream } => generate_content::read(model, stream, body),
+        }
+    }
+
+    fn events(self, ask: &Ask, answer: &Answer, script: &Script) -> Vec<Event> {
+        match self {
+            Self::Chat => stream::events(ask, answer, script),
+            Self::Messages => messages::events(answer, script),
+            Self::GenerateContent { .. } => generate_content::events(answer, script),
+        }
+    }
+
+    fn whole(self, answer: &Answer, script: &Script, headers: &Headers) -> Delivery {
+        let document = match self {
+            Self::Chat => return reply::plain(answer, script, headers),
+            Self::Messages => messages::message(answer),
+            Self::GenerateContent { .. } => generate_content::whole(answer),
+        };
+        reply::document(&document, answer.tokens, script, headers)
     }
 }
 

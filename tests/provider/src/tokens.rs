@@ -3,6 +3,11 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+/// Bytes of text in a token, about.
+pub const TOKEN_BYTES: u64 = 4;
+/// How many input counts requests of one length have.
+const INPUT_SPREAD: u64 = 5;
+
 /// What a request used, inclusive: `prompt` covers `cached`, `completion` covers `reasoning`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -25,6 +30,17 @@ impl Tokens {
             cached: 1 + 3 * n + (dice >> 8) % 3,
             completion: 9 + 5 * n + (dice >> 16) % 5,
             reasoning: 2 + 2 * n + (dice >> 24) % 2,
+        }
+    }
+
+    /// What a model would count: input for `asked_bytes` of request number `n`, and `output`. The
+    /// input differs a little from one request to the next, and is never more than the bytes are.
+    pub fn measure(asked_bytes: u64, output: u64, n: u64) -> Self {
+        let prompt = asked_bytes.div_ceil(TOKEN_BYTES) + n % INPUT_SPREAD;
+        Self {
+            prompt: prompt.min(asked_bytes),
+            completion: output,
+            ..Self::default()
         }
     }
 
@@ -82,6 +98,13 @@ mod tests {
     fn the_same_seed_draws_the_same_counts_and_another_does_not() {
         assert_eq!(Tokens::draw(7, 3), Tokens::draw(7, 3));
         assert!((1..50).any(|n| Tokens::draw(7, n) != Tokens::draw(8, n)));
+    }
+
+    #[test]
+    fn measured_input_does_not_grow_with_the_number_of_requests() {
+        let prompts = |bytes: u64| (1..5_000).map(move |n| Tokens::measure(bytes, 9, n).prompt);
+        assert!(prompts(100).all(|prompt| (25..30).contains(&prompt)));
+        assert!(prompts(2).all(|prompt| prompt <= 2));
     }
 
     #[test]

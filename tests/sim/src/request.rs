@@ -9,7 +9,7 @@ use filter_agent::open_table::Slot;
 use filter_core::credit::{
     Account, Charged, Mode, Need, Reservation, Shortage, Waiting, reserve, reserve_after_wait,
 };
-use filter_core::exchange::{OpenTerms, Progress};
+use filter_core::exchange::{AttemptTerms, OpenTerms, Progress};
 use filter_llm::usage::Usage;
 use proto::config::v1::{LimitUnit, Price};
 use proto::metering::v1::{Attempt, Charge, End, UsageRecord, Verdict};
@@ -187,12 +187,15 @@ impl Exchange {
             number: 1,
             ..Attempt::default()
         };
+        let price = price();
+        let terms = AttemptTerms {
+            price: Some(&price),
+            ..AttemptTerms::default()
+        };
         let shard = &mut process.shards[self.plan.worker];
         if let Some(slot) = &mut self.slot {
             assert!(
-                shard
-                    .table
-                    .begin_attempt(slot, &mut attempt, Some(&price())),
+                shard.table.begin_attempt(slot, &mut attempt, &terms),
                 "it has room"
             );
         }

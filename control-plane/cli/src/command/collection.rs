@@ -56,7 +56,7 @@ impl GetArgs {
         let stored = fetch::<C>(&link, &self.id).await?;
         match session.output.format {
             Format::Json => session.output.json(&stored.view(C::KIND, None))?,
-            Format::Table => session.output.table(&fields(C::KIND, &stored)?)?,
+            Format::Table => session.output.table(&fields::<C>(&stored)?)?,
         }
         Ok(())
     }
@@ -94,13 +94,25 @@ pub(crate) async fn create<C: Collection>(
     wait: WaitArgs,
 ) -> anyhow::Result<()> {
     let link = session.link().await?;
-    let created = C::create(&link, id, spec, secret).await;
+    create_on::<C>(&link, session, id, spec, secret, wait).await
+}
+
+/// The same over a link that is open.
+pub(crate) async fn create_on<C: Collection>(
+    link: &Link,
+    session: &mut Session<'_>,
+    id: &str,
+    spec: &C::Spec,
+    secret: Option<&Secret>,
+    wait: WaitArgs,
+) -> anyhow::Result<()> {
+    let created = C::create(link, id, spec, secret).await;
     let what = C::KIND.sentence(id);
     let (stored, _) =
         created.map_err(|error| link.explain(format_args!("create {what}"), error))?;
     print_changed::<C>(&mut session.output, &stored, "created")?;
     let version = stored.status.config_version;
-    wait.settle(&link, &mut session.output, version).await
+    wait.settle(link, &mut session.output, version).await
 }
 
 /// Reads a resource, lets `change` edit its spec, and writes it back whole.
@@ -112,14 +124,28 @@ pub(crate) async fn update<C: Collection>(
     change: impl FnOnce(&mut C::Spec),
 ) -> anyhow::Result<()> {
     let link = session.link().await?;
-    let Stored { mut spec, .. } = fetch::<C>(&link, id).await?;
+    let updated = update_on::<C>(&link, session, id, secret, wait, change).await;
+    updated.map(drop)
+}
+
+/// The same over a link that is open; gives the new spec.
+pub(crate) async fn update_on<C: Collection>(
+    link: &Link,
+    session: &mut Session<'_>,
+    id: &str,
+    secret: Option<&Secret>,
+    wait: WaitArgs,
+    change: impl FnOnce(&mut C::Spec),
+) -> anyhow::Result<C::Spec> {
+    let Stored { mut spec, .. } = fetch::<C>(link, id).await?;
     change(&mut spec);
-    let updated = C::update(&link, id, &spec, secret).await;
+    let updated = C::update(link, id, &spec, secret).await;
     let what = C::KIND.sentence(id);
     let stored = updated.map_err(|error| link.explain(format_args!("update {what}"), error))?;
     print_changed::<C>(&mut session.output, &stored, "updated")?;
     let version = stored.status.config_version;
-    wait.settle(&link, &mut session.output, version).await
+    wait.settle(link, &mut session.output, version).await?;
+    Ok(spec)
 }
 
 pub(crate) async fn list<C: Collection>(
@@ -202,15 +228,26 @@ pub(crate) async fn fetch<C: Collection>(link: &Link, id: &str) -> anyhow::Resul
 }
 
 /// One resource as a table of its fields, named as in YAML.
-pub(crate) fn fields<S: Serialize>(kind: Kind, stored: &Stored<S>) -> anyhow::Result<Table> {
+fn fields<C: Collection>(stored: &Stored<C::Spec>) -> anyhow::Result<Table> {
     let mut table = Table::new(&[Column::text("FIELD"), Column::text("VALUE")]);
-    let mut push = |field: &str, value: &Value| table.push(vec![field.to_owned(), flat(value)]);
-    push("kind", &Value::from(kind.name()));
+    let defaults = C::defaults(&stored.spec);
+    let mut push = |field: &str, value: &Value| {
+        let default = defaults.iter().find(|(of, _)| *of == field);
+        let value = match default {
+            Some((_, default)) => format!("{default} (default)"),
+            None => flat(value),
+        };
+        table.push(vec![field.to_owned(), value]);
+    };
+    push("kind", &Value::from(C::KIND.name()));
     push("id", &Value::from(stored.id.as_str()));
-    for part in [
-        serde_json::to_value(&stored.spec)?,
-        serde_json::to_value(&stored.status)?,
-    ] {
+    let mut spec = serde_json::to_value(&stored.spec)?;
+    if let Some(spec) = spec.as_object_mut() {
+        for (field, _) in &defaults {
+            spec.entry(*field).or_insert(Value::Null);
+        }
+    }
+    for part in [spec, serde_json::to_value(&stored.status)?] {
         for (field, value) in part.as_object().into_iter().flatten() {
             push(field, value);
         }

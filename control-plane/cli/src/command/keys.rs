@@ -6,9 +6,11 @@ use clap::{Args, Subcommand};
 
 use super::Session;
 use super::collection::{self, DeleteArgs, GetArgs, LimitArgs};
+use crate::link::Link;
 use crate::moment::{Expiry, Moment};
 use crate::output::{Format, Output};
-use crate::resource::{Collection, Stored, VirtualKey, VirtualKeySpec};
+use crate::presence::Presence;
+use crate::resource::{Collection, Kind, Stored, VirtualKey, VirtualKeySpec};
 use crate::secret::Secret;
 use crate::wait::WaitArgs;
 
@@ -181,9 +183,22 @@ impl CreateKey {
         let (stored, secret) =
             created.map_err(|error| link.explain(format_args!("create {what}"), error))?;
         print_created(&mut session.output, &stored, secret.as_ref())?;
+        note_models(&link, &mut session.output, &spec.models).await?;
         let version = stored.status.config_version;
         self.wait.settle(&link, &mut session.output, version).await
     }
+}
+
+/// An allow list may name what is yet to come; a typo in it is found here or never.
+async fn note_models(
+    link: &Link,
+    output: &mut Output<'_>,
+    models: &[String],
+) -> anyhow::Result<()> {
+    let models = models.iter().map(String::as_str);
+    Presence::new(link)
+        .note_absent(output, Kind::Model, models)
+        .await
 }
 
 /// The secret goes out before anything else can fail: it is shown now or never.
@@ -217,7 +232,9 @@ impl UpdateKey {
             .expires
             .map(|expiry| expiry.resolve(Moment::now()))
             .transpose()?;
-        collection::update::<VirtualKey>(session, &id, None, wait, |spec| {
+        let models = change.models.clone().unwrap_or_default();
+        let link = session.link().await?;
+        collection::update_on::<VirtualKey>(&link, session, &id, None, wait, |spec| {
             if let Some(display_name) = change.display_name {
                 spec.display_name = display_name;
             }
@@ -231,7 +248,8 @@ impl UpdateKey {
                 spec.expire_time = expire_time;
             }
         })
-        .await
+        .await?;
+        note_models(&link, &mut session.output, &models).await
     }
 }
 

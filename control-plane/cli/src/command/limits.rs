@@ -10,9 +10,11 @@ use self::change::UpdateLimit;
 use super::Session;
 use super::collection::{self, DeleteArgs, GetArgs};
 use crate::amount::Amount;
+use crate::link::Link;
+use crate::presence::Presence;
 use crate::resource::{
-    Enforcement, Limit, LimitSpec, LimitSubject, LimitUnit, LimitWindow, OnExceed, OnUnavailable,
-    OnUnbounded,
+    Enforcement, Kind, Limit, LimitSpec, LimitSubject, LimitUnit, LimitWindow, OnExceed,
+    OnUnavailable, OnUnbounded,
 };
 use crate::wait::WaitArgs;
 
@@ -22,6 +24,15 @@ pub(crate) enum LimitsCommand {
     ///
     /// Every limit that applies to a request must hold. Amounts of money are written as 25usd or
     /// 0.50usd, all others as 10000, 10k or 2M.
+    ///
+    /// `--enforcement strict` reserves the most that a request can use before it is sent: its bytes
+    /// as input tokens, its `max_tokens` as output, at the target's highest price. It is never
+    /// exceeded as long as the provider keeps to `max_tokens` and reports what it used; a provider
+    /// that does neither is outside of what a gateway can bound.
+    ///
+    /// While no control plane can be asked, nodes go on with the credit that they hold of a limit.
+    /// Beyond that they answer 503, unless `--on-unavailable allow` lets each node go on up to
+    /// `--outage-allowance` more.
     #[command(after_help = "\
 Examples:
   turnpike limits create acme-monthly --subject team --subject-id acme --unit money \\
@@ -32,12 +43,22 @@ Examples:
     --on-exceed reject --wait")]
     Create(Box<CreateLimit>),
     /// List every limit with its buckets: what is settled, lent out and left of each
+    ///
+    /// SETTLED is used and recorded. HELD is lent to running Envoys, for requests that are under
+    /// way and those to come; what they do not use comes back. SUSPENDED was held by an Envoy that
+    /// was lost: it counts as used until that one's records arrive, and what was on a lost disk stays so.
+    /// REMAINING is the amount less these three.
+    ///
+    /// With -o json, limits are printed without buckets, so that they can be applied again;
+    /// `turnpike limits buckets -o json` has the buckets.
     #[command(after_help = "\
 Examples:
   turnpike limits list
   turnpike limits list -o json | jq -r '.[] | select(.spec.unit == \"money\") | .id'")]
     List(ListLimits),
-    /// Show one limit
+    /// Show one limit, with the defaults that hold where it sets nothing
+    ///
+    /// With -o json, only what it sets is printed, so that it can be applied again.
     #[command(after_help = "Examples:\n  turnpike limits get acme-monthly")]
     Get(GetArgs),
     /// Change a limit; what is not named stays as it is
@@ -55,6 +76,14 @@ Examples:
     #[command(after_help = "Examples:\n  turnpike limits delete key-rpm --wait")]
     Delete(DeleteArgs),
     /// List buckets: the account of one limit for one subject in one window
+    ///
+    /// Buckets of limits that were deleted are left out, unless --all is given: in which unit they
+    /// count is not known any more, so that money is printed in nano-USD.
+    ///
+    /// SETTLED is used and recorded. HELD is lent to running Envoys, for requests that are under
+    /// way and those to come; what they do not use comes back. SUSPENDED was held by an Envoy that
+    /// was lost: it counts as used until that one's records arrive, and what was on a lost disk stays so.
+    /// REMAINING is the amount less these three.
     #[command(after_help = "\
 Examples:
   turnpike limits buckets acme-monthly
@@ -213,8 +242,28 @@ impl CreateLimit {
             disabled: false,
         };
         self.outcome.edit(&mut spec);
-        collection::create::<Limit>(session, &self.id, &spec, None, self.wait).await
+        let link = session.link().await?;
+        let wait = self.wait;
+        collection::create_on::<Limit>(&link, session, &self.id, &spec, None, wait).await?;
+        note_selected(&link, session, &spec).await
     }
+}
+
+/// What a limit selects may be yet to come; a typo in it is found here or never.
+async fn note_selected(
+    link: &Link,
+    session: &mut Session<'_>,
+    spec: &LimitSpec,
+) -> anyhow::Result<()> {
+    let mut presence = Presence::new(link);
+    for (kind, ids) in [
+        (Kind::Model, &spec.models),
+        (Kind::Provider, &spec.providers),
+    ] {
+        let ids = ids.iter().map(String::as_str);
+        presence.note_absent(&mut session.output, kind, ids).await?;
+    }
+    Ok(())
 }
 
 impl Outcome {

@@ -9,11 +9,14 @@ use super::Session;
 use super::collection::{self, DeleteArgs, GetArgs, LimitArgs};
 use crate::moment::parse_length;
 use crate::resource::{Capability, Effort, Model, ModelSpec, TargetSpec};
+use crate::unpriced;
 use crate::wait::WaitArgs;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelsCommand {
     /// Publish a model name
+    ///
+    /// A target without a price in the price book is told on stderr.
     #[command(after_help = "\
 Examples:
   turnpike models create gpt-4o-mini --target openai --context-window 128000
@@ -170,7 +173,10 @@ impl CreateModel {
         if let Some(timeout) = self.first_token_timeout {
             set_timeout(&mut spec.targets, timeout_ms(timeout)?);
         }
-        collection::create::<Model>(session, &self.name, &spec, None, self.wait).await
+        let link = session.link().await?;
+        let name = self.name.as_str();
+        collection::create_on::<Model>(&link, session, name, &spec, None, self.wait).await?;
+        unpriced::note(&link, &mut session.output, [(name, &spec)]).await
     }
 }
 
@@ -179,7 +185,10 @@ impl UpdateModel {
         let Self { name, change, wait } = self;
         let timeout_ms = change.first_token_timeout.map(timeout_ms).transpose()?;
         let edit = |spec: &mut ModelSpec| change.edit(timeout_ms, spec);
-        collection::update::<Model>(session, &name, None, wait, edit).await
+        let link = session.link().await?;
+        let updated = collection::update_on::<Model>(&link, session, &name, None, wait, edit).await;
+        let spec = updated?;
+        unpriced::note(&link, &mut session.output, [(name.as_str(), &spec)]).await
     }
 }
 

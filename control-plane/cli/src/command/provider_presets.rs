@@ -70,8 +70,11 @@ mod tests {
 
     #[test]
     fn a_placeholder_that_is_left_is_named() {
-        let error = preset("bedrock", &[]).unwrap_err().to_string();
-        assert_eq!(error, "the preset `bedrock` wants --set region=VALUE");
+        let error = preset("azure-openai", &[]).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "the preset `azure-openai` wants --set resource=VALUE"
+        );
         let error = preset("acme", &[]).unwrap_err().to_string();
         assert!(error.contains("anthropic, azure-openai"), "{error}");
     }

@@ -17,7 +17,7 @@ pub(crate) enum ProvidersCommand {
     #[command(after_help = "\
 Examples:
   turnpike providers create openai --preset openai
-  turnpike providers create eu --preset bedrock --set region=eu-central-1
+  turnpike providers create claude --preset anthropic
   turnpike providers create azure --preset azure-openai --set resource=acme
   turnpike providers create vllm --base-url http://vllm.svc:8000/v1 --credential-place none")]
     Create(CreateProvider),
@@ -46,7 +46,7 @@ pub(crate) struct CreateProvider {
     /// Id, 1-64 characters of a-z, 0-9 and `-`
     id: String,
 
-    /// A well-known provider to begin from: anthropic, azure-openai, bedrock, gemini, mistral…
+    /// A well-known provider to begin from: anthropic, azure-openai, gemini, mistral…
     /// (`--preset help` lists them)
     #[arg(long, value_name = "PRESET")]
     preset: Option<String>,

@@ -41,7 +41,7 @@ impl FileArgs {
         session: &mut Session<'_>,
     ) -> anyhow::Result<()> {
         let spec: S::Spec = Source::read(&self.file)?.singleton(S::KIND)?;
-        let link = session.link().await?;
+        let link = session.link().await?.of_documents();
         let what = S::KIND.noun();
         let stored = S::replace(&link, &spec).await;
         let stored =

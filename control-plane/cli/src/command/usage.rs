@@ -5,8 +5,11 @@ use proto::admin::v1 as pb;
 
 use super::Session;
 use super::collection::page_size;
+use crate::link::Link;
 use crate::moment::{Moment, Relative};
 use crate::output::Format;
+use crate::presence::Presence;
+use crate::resource::Kind;
 use crate::usage::record::Record;
 use crate::usage::{record, sums};
 
@@ -148,9 +151,9 @@ impl QueryUsage {
                 .iter()
                 .map(|dimension| dimension.to_wire())
                 .collect(),
-            team: named("teams/", self.team),
-            virtual_key: named("virtualKeys/", self.key),
-            model: named("models/", self.model),
+            team: named("teams/", self.team.as_deref()),
+            virtual_key: named("virtualKeys/", self.key.as_deref()),
+            model: named("models/", self.model.as_deref()),
         };
         let link = session.link().await?;
         let answer = link.usage().query_usage(request).await;
@@ -160,7 +163,12 @@ impl QueryUsage {
             Format::Table => session.output.table(&sums::table(&self.by, &rows))?,
             Format::Json => session.output.json(&sums::views(&self.by, &rows))?,
         }
-        Ok(())
+        let asked = [
+            (Kind::Team, self.team),
+            (Kind::VirtualKey, self.key),
+            (Kind::Model, self.model),
+        ];
+        note_unknown(&link, session, asked).await
     }
 }
 
@@ -185,14 +193,16 @@ impl ListRecords {
         let limit = self.limit;
         let mut request = pb::ListUsageRecordsRequest {
             request_id: self.request_id,
-            team: named("teams/", self.team),
-            virtual_key: named("virtualKeys/", self.key),
+            team: named("teams/", self.team.as_deref()),
+            virtual_key: named("virtualKeys/", self.key.as_deref()),
             start_time: wire(self.since)?,
             end_time: wire(self.until)?,
             page_size: 0,
             page_token: String::new(),
         };
         let link = session.link().await?;
+        let asked = [(Kind::Team, self.team), (Kind::VirtualKey, self.key)];
+        note_unknown(&link, session, asked).await?;
         let mut records = Vec::new();
         loop {
             request.page_size = page_size(limit, records.len());
@@ -220,7 +230,22 @@ impl ListRecords {
     }
 }
 
-fn named(prefix: &str, id: Option<String>) -> String {
+/// Usage outlives whom it is of, so that a name that nobody has is told and no error.
+async fn note_unknown(
+    link: &Link,
+    session: &mut Session<'_>,
+    asked: impl IntoIterator<Item = (Kind, Option<String>)>,
+) -> anyhow::Result<()> {
+    let mut presence = Presence::new(link);
+    for (kind, id) in asked {
+        presence
+            .note_absent(&mut session.output, kind, id.as_deref())
+            .await?;
+    }
+    Ok(())
+}
+
+fn named(prefix: &str, id: Option<&str>) -> String {
     id.map(|id| format!("{prefix}{id}")).unwrap_or_default()
 }
 

@@ -16,6 +16,8 @@ use crate::secret::Secret;
 use crate::table::Column;
 
 pub(crate) const PREFIX: &str = "limits/";
+/// A burst that is not given is this part of the amount.
+const BURST_PART: u64 = 4;
 
 #[derive(Debug)]
 pub(crate) enum Limit {}
@@ -149,6 +151,10 @@ impl Collection for Limit {
         Ok(answer.into_inner().config_version)
     }
 
+    fn defaults(spec: &LimitSpec) -> Vec<(&'static str, String)> {
+        spec.filled()
+    }
+
     fn is_same(stored: &LimitSpec, wanted: &LimitSpec) -> bool {
         let aligned = LimitSpec {
             models: wanted.models.clone(),
@@ -166,6 +172,85 @@ impl Collection for Limit {
 // === impl LimitSpec ===
 
 impl LimitSpec {
+    /// Why an amount is none of the unit, if so.
+    pub(crate) fn unfit(&self) -> Option<CallError> {
+        encode("", self).err()
+    }
+
+    /// What holds where nothing is set, by field; `burst` is told for rates only.
+    fn filled(&self) -> Vec<(&'static str, String)> {
+        let enforcement = match self.unit {
+            LimitUnit::Requests | LimitUnit::InFlight => Enforcement::Strict,
+            LimitUnit::Money => Enforcement::Guarded,
+            LimitUnit::Tokens
+            | LimitUnit::InputTokens
+            | LimitUnit::UncachedInputTokens
+            | LimitUnit::OutputTokens => Enforcement::Estimated,
+        };
+        let is_set = |list: &[String]| !list.is_empty();
+        let each = match self.subject {
+            LimitSubject::Everything => String::new(),
+            subject => format!("each {subject}"),
+        };
+        let rows = [
+            ("subjectId", !self.subject_id.is_empty(), each),
+            ("models", is_set(&self.models), "all".to_owned()),
+            ("providers", is_set(&self.providers), "all".to_owned()),
+            (
+                "rules",
+                is_set(&self.rules),
+                "all, and requests without one".to_owned(),
+            ),
+            ("timeZone", !self.time_zone.is_empty(), self.zone()),
+            (
+                "enforcement",
+                self.enforcement.is_some(),
+                enforcement.to_string(),
+            ),
+            (
+                "onExceed",
+                self.on_exceed.is_some(),
+                OnExceed::Reject.to_string(),
+            ),
+            (
+                "onUnavailable",
+                self.on_unavailable.is_some(),
+                OnUnavailable::Reject.to_string(),
+            ),
+            (
+                "onUnbounded",
+                self.on_unbounded.is_some(),
+                OnUnbounded::Reject.to_string(),
+            ),
+            ("burst", !self.burst.is_zero(), self.usual_burst()),
+        ];
+        let rows = rows
+            .into_iter()
+            .filter(|(_, is_set, default)| !is_set && !default.is_empty());
+        rows.map(|(field, _, default)| (field, default)).collect()
+    }
+
+    fn zone(&self) -> String {
+        match self.window {
+            LimitWindow::Hour | LimitWindow::Day | LimitWindow::Week | LimitWindow::Month => {
+                "UTC".to_owned()
+            }
+            LimitWindow::None
+            | LimitWindow::Second
+            | LimitWindow::Minute
+            | LimitWindow::Lifetime => String::new(),
+        }
+    }
+
+    /// A quarter of the amount, at least 1; empty where there is no burst.
+    fn usual_burst(&self) -> String {
+        if !matches!(self.window, LimitWindow::Second | LimitWindow::Minute) {
+            return String::new();
+        }
+        let amount = self.amount.in_unit(self.unit).unwrap_or_default();
+        Amount::from_wire(self.unit, (amount / BURST_PART).max(1)).to_string()
+    }
+
     /// `everything`, `team acme`, `each key`.
     pub(crate) fn subjects(&self, id: &str) -> String {
         match (self.subject, id) {

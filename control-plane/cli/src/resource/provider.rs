@@ -159,12 +159,6 @@ impl ProviderSpec {
     }
 }
 
-impl Default for Dialect {
-    fn default() -> Self {
-        Self::Openai
-    }
-}
-
 fn encode(id: &str, spec: &ProviderSpec) -> pb::Provider {
     pb::Provider {
         name: name_of(PREFIX, id),

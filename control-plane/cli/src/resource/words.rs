@@ -58,8 +58,10 @@ macro_rules! words {
 
 words! {
     /// The wire protocol that a provider speaks.
+    #[derive(Default)]
     Dialect = Dialect as "dialect" {
         /// OpenAI, and every provider compatible with it
+        #[default]
         Openai = "openai",
         /// Anthropic's Messages, of Anthropic, Vertex or Azure
         Anthropic = "anthropic",

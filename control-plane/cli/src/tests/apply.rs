@@ -135,6 +135,8 @@ async fn what_list_prints_can_be_applied_elsewhere() {
         .await
         .ok();
     let elsewhere = Fake::start().await;
+    let provider = ["providers", "create", "demo", "--base-url=http://p/v1"];
+    turnpike(&elsewhere, &provider).await.ok();
     let path = file(folder.path(), "models.json", &printed.out);
     let run = apply(&elsewhere, &path).await.ok();
     assert_eq!(run.out, "model fast created\n");
@@ -151,13 +153,16 @@ async fn secrets_come_from_files_beside_the_document() {
     let path = file(
         folder.path(),
         "secrets.yaml",
-        "kind: VirtualKey\nid: old\nspec: {team: acme, importSecretFile: old.key}\n---\n\
+        "kind: Team\nid: acme\nspec: {}\n---\n\
+         kind: Provider\nid: demo\nspec: {baseUrl: 'http://p/v1'}\n---\n\
+         kind: VirtualKey\nid: old\nspec: {team: acme, importSecretFile: old.key}\n---\n\
          kind: Credential\nid: demo\nspec: {provider: demo, secretFile: provider.key}\n",
     );
     let run = apply(&fake, &path).await.ok();
     assert_eq!(
         run.out,
-        "virtual key old created\ncredential demo created\n"
+        "provider demo created\nteam acme created\nvirtual key old created\n\
+         credential demo created\n"
     );
     assert_eq!(fake.state().imported, ["sk-test-imported-0001"]);
 
@@ -167,7 +172,8 @@ async fn secrets_come_from_files_beside_the_document() {
     let run = apply(&fake, &path).await.ok();
     assert_eq!(
         run.out,
-        "virtual key old unchanged\ncredential demo updated\n"
+        "provider demo unchanged\nteam acme unchanged\nvirtual key old unchanged\n\
+         credential demo updated\n"
     );
     let source = fake.state().credentials["credentials/demo"].source.clone();
     let Some(Source::Secret(secret)) = source else {
@@ -238,4 +244,137 @@ async fn apply_waits_for_the_newest_version_it_made() {
         .await
         .ok();
     assert_eq!(run.notes, "config 8: 0 of 0 nodes in 0 ms\n");
+}
+
+/// Applies a team and `more`, which is at fault; the error, when nothing was changed.
+async fn refused_whole(fake: &Fake, more: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let text = format!("kind: Team\nid: acme\nspec: {{}}\n---\n{more}");
+    let run = apply(fake, &file(folder.path(), "all.yaml", &text)).await;
+    assert_eq!(run.out, "");
+    let calls = fake.state().calls.clone();
+    let changes = calls.iter().filter(|call| !call.starts_with("get_"));
+    assert_eq!(changes.count(), 0, "{calls:?}");
+    run.error().to_owned()
+}
+
+#[tokio::test]
+async fn a_secret_that_cannot_be_read_changes_nothing() {
+    let fake = Fake::start().await;
+    let credential = "kind: Credential\nid: demo\nspec: {provider: demo, secretFile: gone.key}\n";
+    let error = refused_whole(&fake, credential).await;
+    assert!(
+        error.contains("document 2: credential demo: open "),
+        "{error}"
+    );
+    assert!(error.contains("gone.key: No such file"), "{error}");
+    let key = "kind: VirtualKey\nid: old\nspec: {team: acme, importSecretFile: gone.key}\n";
+    let error = refused_whole(&fake, key).await;
+    assert!(
+        error.contains("document 2: virtual key old: open "),
+        "{error}"
+    );
+    let both =
+        "kind: Credential\nid: demo\nspec: {provider: demo, file: a, environmentVariable: B}\n";
+    let error = refused_whole(&fake, both).await;
+    assert!(
+        error.ends_with("one of secretFile, file and environmentVariable"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn an_amount_that_does_not_fit_its_unit_changes_nothing() {
+    let fake = Fake::start().await;
+    let limit = "kind: Limit\nid: month\nspec: {subject: team, subjectId: acme, unit: money, amount: 5, \
+                 window: month}\n";
+    let error = refused_whole(&fake, limit).await;
+    assert!(
+        error.ends_with(
+            "document 2: limit month: amount: `5` is a count, and the unit is money: write 5usd"
+        ),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_name_that_is_nowhere_changes_nothing() {
+    let fake = Fake::start().await;
+    for (document, expected) in [
+        (
+            "kind: VirtualKey\nid: ci\nspec: {team: acne}\n",
+            "virtual key ci: team: there is no team `acne`",
+        ),
+        (
+            "kind: Model\nid: m\nspec: {targets: [{provider: p}]}\n",
+            "model m: targets[0].provider: there is no provider `p`",
+        ),
+        (
+            "kind: RuleSet\nspec: {rules: [{name: r, models: [m]}]}\n",
+            "rule set: rules[0].models[0]: there is no model `m`",
+        ),
+        (
+            "kind: Limit\nid: l\nspec: {subject: key, subjectId: k, unit: requests, amount: 5, window: day}\n",
+            "limit l: subjectId: there is no virtual key `k`",
+        ),
+        (
+            "kind: Limit\nid: l\nspec: {subject: end-user, subjectId: acne/joe, unit: requests, amount: 5, window: day}\n",
+            "limit l: subjectId: there is no team `acne`",
+        ),
+    ] {
+        let error = refused_whole(&fake, document).await;
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_limit_may_outlive_its_subject() {
+    let fake = Fake::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let limit = "kind: Limit\nid: l\nspec: {subject: team, subjectId: acme, unit: requests, amount: 5, window: day}\n";
+    let team = "kind: Team\nid: acme\nspec: {}\n";
+    let both = file(folder.path(), "both.yaml", &format!("{team}---\n{limit}"));
+    apply(&fake, &both).await.ok();
+    turnpike(&fake, &["teams", "delete", "acme"]).await.ok();
+    let raised = limit.replace("amount: 5", "amount: 6");
+    let run = apply(&fake, &file(folder.path(), "limit.yaml", &raised)).await;
+    assert_eq!(run.ok().out, "limit l updated\n");
+}
+
+#[tokio::test]
+async fn a_target_without_a_price_is_told() {
+    let fake = Fake::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let text = GATEWAY.replace(
+        "[{provider: demo, upstreamModel: demo-1}]",
+        "[{provider: demo, upstreamModel: gpt-4o}, {provider: demo}]",
+    );
+    let path = file(folder.path(), "gateway.yaml", &text);
+    let run = apply(&fake, &path).await.ok();
+    assert_eq!(
+        run.notes,
+        "note: demo:fast has no price, so its cost counts nowhere: turnpike prices get -o json, add it, \
+         turnpike prices replace\n\
+         note: demo:gpt-4o has no price, so its cost counts nowhere: turnpike prices import-defaults \
+         --provider demo --vendor openai\n"
+    );
+}
+
+#[tokio::test]
+async fn what_the_control_plane_refuses_is_named_as_the_document_has_it() {
+    let fake = Fake::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    fake.state().refuse = Some((
+        "create_limit",
+        tonic::Status::invalid_argument("values.time_zone: there is no such zone"),
+    ));
+    let limit =
+        "kind: Limit\nid: l\nspec: {subject: everything, unit: requests, amount: 5, window: day}\n";
+    let run = apply(&fake, &file(folder.path(), "limit.yaml", limit)).await;
+    assert!(
+        run.error()
+            .ends_with("invalid argument: timeZone: there is no such zone"),
+        "{}",
+        run.error()
+    );
 }

@@ -208,7 +208,16 @@ async fn limits_are_listed_with_what_is_left_of_each_bucket() {
     assert!(lines(&run)[2].starts_with("rpm key ci requests minute "));
     assert_eq!(lines(&run).len(), 3);
     let run = turnpike(&fake, &["limits", "buckets"]).await.ok();
+    assert_eq!(lines(&run).len(), 3, "{}", run.out);
+    assert!(!run.out.contains("gone"), "{}", run.out);
+    let run = turnpike(&fake, &["limits", "buckets", "--limit=2"])
+        .await
+        .ok();
+    assert!(lines(&run)[2].starts_with("rpm "), "{}", run.out);
+    let run = turnpike(&fake, &["limits", "buckets", "--all"]).await.ok();
     assert_eq!(lines(&run).len(), 4);
+    let gone = ["limits", "buckets", "gone", "--all"];
+    assert_eq!(lines(&turnpike(&fake, &gone).await.ok()).len(), 2);
     assert!(
         lines(&run)[2].starts_with("gone x - - 25000000000 7 "),
         "{}",
@@ -318,5 +327,68 @@ async fn a_limit_is_applied_from_a_document_and_then_is_the_same() {
         run.error().contains("amount: `10.00usd` is money"),
         "{}",
         run.error()
+    );
+}
+
+#[tokio::test]
+async fn a_limit_is_shown_with_the_defaults_that_hold() {
+    let fake = two_limits().await;
+    let run = turnpike(&fake, &["limits", "get", "rpm"]).await.ok();
+    for line in [
+        "enforcement strict (default)",
+        "onExceed reject (default)",
+        "onUnbounded reject (default)",
+        "burst 2500 (default)",
+        "subjectId each key (default)",
+        "models all (default)",
+    ] {
+        assert!(
+            lines(&run).contains(&line.to_owned()),
+            "{line}: {}",
+            run.out
+        );
+    }
+    let run = turnpike(&fake, &["limits", "get", "acme-monthly"])
+        .await
+        .ok();
+    for line in [
+        "enforcement guarded (default)",
+        "timeZone UTC (default)",
+        "subjectId acme",
+    ] {
+        assert!(
+            lines(&run).contains(&line.to_owned()),
+            "{line}: {}",
+            run.out
+        );
+    }
+    assert!(!run.out.contains("burst"), "{}", run.out);
+    let get = ["limits", "get", "rpm", "-o", "json"];
+    let json = turnpike(&fake, &get).await.ok().json();
+    assert_eq!(json["spec"]["enforcement"], serde_json::Value::Null);
+}
+
+#[tokio::test]
+async fn what_a_limit_selects_and_nobody_has_is_told() {
+    let fake = Fake::start().await;
+    let create = [&CREATE[..], &["--models=nosuch,some/*", "--providers=none"]].concat();
+    let run = turnpike(&fake, &create).await.ok();
+    assert_eq!(
+        run.notes,
+        "note: there is no model `nosuch` now\nnote: there is no provider `none` now\n"
+    );
+}
+
+#[tokio::test]
+async fn a_refused_flag_is_named_as_a_flag() {
+    let fake = Fake::start().await;
+    fake.state().refuse = Some((
+        "create_limit",
+        tonic::Status::invalid_argument("values.subject_id: names nobody that exists"),
+    ));
+    let run = turnpike(&fake, &CREATE).await;
+    assert_eq!(
+        run.error(),
+        "create limit acme-monthly: invalid argument: --subject-id: names nobody that exists"
     );
 }

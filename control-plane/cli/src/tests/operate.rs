@@ -153,10 +153,17 @@ async fn records_are_paged_up_to_the_limit() {
     let json = run.json();
     assert_eq!(json.as_array().unwrap().len(), 3);
     assert_eq!(json[2]["requestId"], "r3");
-    assert_eq!(run.notes, "the newest 3 are shown; all: --limit 0\n");
+    assert_eq!(
+        run.notes,
+        "note: there is no virtual key `k` now\nthe newest 3 are shown; all: --limit 0\n"
+    );
     let request = fake.state().records_query.clone().unwrap();
     assert_eq!(request.virtual_key, "virtualKeys/k");
     assert_eq!(request.start_time.unwrap().seconds, 1_796_083_200);
+
+    let typo = ["usage", "query", "--team", "nosuch"];
+    let run = turnpike(&fake, &typo).await.ok();
+    assert_eq!(run.notes, "note: there is no team `nosuch` now\n");
 
     let run = turnpike(&fake, &["usage", "records", "--limit", "0"])
         .await

@@ -103,7 +103,8 @@ async fn a_new_key_has_its_secret_alone_on_stdout() {
     assert_eq!(run.out, "tp_ci_test\n");
     assert_eq!(
         run.notes,
-        "virtual key ci created; its secret is shown this once\n"
+        "virtual key ci created; its secret is shown this once\n\
+         note: there is no model `m` now\n"
     );
     let key = fake.state().keys["virtualKeys/ci"].clone();
     assert_eq!(

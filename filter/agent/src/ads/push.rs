@@ -6,6 +6,7 @@ use super::{DeltaDiscoveryResponse, Kind, PushName, Resource, ResourceName};
 
 /// What a push says about one resource; the last word counts.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly all are of the large one")]
 pub(super) enum Staged {
     Put(Resource),
     Remove,

@@ -7,13 +7,13 @@ use filter_core::{
 use proto::metering::v1::{Usage, UsageRecord};
 
 use super::{
-    body::{ExchangeBody, read_attempt, read_exchange},
+    body::{AttemptBody, ExchangeBody, read_attempt, read_exchange},
     layout::{
         ATTEMPT_BODY, CLIENT_STATUS, DURATION_US, EXCHANGE_BODY, FIRST_CONTENT_US, FLAGS, LEFT_FOR,
-        NOTED_TEXT_BYTES, Owner, REASONING_BYTES, SERVICE_TIER, SLOT_WORDS, Seal, USAGE_PLACE,
-        USAGE_WORDS, USAGES, VISIBLE_BYTES, WORD_BYTES, checksum, load_bytes, owner,
+        MORE, NOTED_TEXT_BYTES, Owner, REASONING_BYTES, SERVICE_TIER, SLOT_WORDS, Seal,
+        USAGE_PLACE, USAGE_WORDS, USAGES, VISIBLE_BYTES, WORD_BYTES, checksum, load_bytes, owner,
     },
-    slot::{read_flags, usage_of},
+    slot::{Flags, usage_of},
 };
 use crate::spool::BootId;
 
@@ -102,11 +102,17 @@ fn attempts(mut words: &[u64], salt: u32) -> Vec<CrashedAttempt> {
 }
 
 fn attempt(words: &[u64], body: &[u8]) -> Option<CrashedAttempt> {
-    let (mut attempt, price) = read_attempt(body)?;
+    let AttemptBody {
+        mut attempt,
+        price,
+        asked_tier,
+        most,
+        charges,
+    } = read_attempt(body)?;
     let word = |at: usize| words.get(at).copied();
-    let (is_sent, status, verdict) = read_flags(word(FLAGS)?);
-    attempt.status = status;
-    attempt.verdict = verdict.into();
+    let flags = Flags::from_word(word(FLAGS)?);
+    attempt.status = flags.status.into();
+    attempt.verdict = flags.verdict.into();
     attempt.first_content_us = word(FIRST_CONTENT_US)?;
     attempt.duration_us = word(DURATION_US)?;
     attempt.reason = text(words, LEFT_FOR)?;
@@ -122,11 +128,16 @@ fn attempt(words: &[u64], body: &[u8]) -> Option<CrashedAttempt> {
     let reported = usage_at.and_then(|at| words.get(at..)?.first_chunk());
     Some(CrashedAttempt {
         attempt,
-        is_sent,
+        is_sent: flags.is_sent,
         visible_bytes: word(VISIBLE_BYTES)?,
         reasoning_bytes: word(REASONING_BYTES)?,
         reported: reported.map(usage_of),
+        is_output_early: flags.is_output_early,
+        more: word(MORE)?,
         price,
+        asked_tier,
+        most,
+        charges,
     })
 }
 

@@ -14,7 +14,7 @@ pub(super) const SLOT_WORDS: usize = 512;
 pub(super) const WORD_BYTES: usize = size_of::<u64>();
 
 const MAGIC: u64 = u64::from_be_bytes(*b"tp-open\0");
-pub(super) const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 2;
 const HEADER_WORDS: usize = 5;
 
 /// In a slot, before the body of the exchange: its seal, and the status that the client got.
@@ -34,7 +34,9 @@ pub(super) const NOTED_TEXT_BYTES: usize = 2 * WORD_BYTES;
 pub(super) const USAGE_PLACE: usize = 10;
 pub(super) const USAGES: usize = 11;
 pub(super) const USAGE_WORDS: usize = 8;
-pub(super) const ATTEMPT_BODY: usize = USAGES + 2 * USAGE_WORDS;
+/// How many attempts became one with this.
+pub(super) const MORE: usize = USAGES + 2 * USAGE_WORDS;
+pub(super) const ATTEMPT_BODY: usize = MORE + 1;
 
 /// Whose table it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,13 +12,14 @@ use proto::metering::v1::Verdict;
 use super::{
     layout::{
         ATTEMPT_BODY, CLIENT_STATUS, DURATION_US, EXCHANGE_BODY, FIRST_CONTENT_US, FLAGS, LEFT_FOR,
-        NOTED_TEXT_BYTES, REASONING_BYTES, SERVICE_TIER, SLOT_WORDS, Seal, USAGE_PLACE,
+        MORE, NOTED_TEXT_BYTES, REASONING_BYTES, SERVICE_TIER, SLOT_WORDS, Seal, USAGE_PLACE,
         USAGE_WORDS, USAGES, VISIBLE_BYTES, WORD_BYTES, checksum, store, store_bytes,
     },
     table::Place,
 };
 
 const IS_SENT: u64 = 1;
+const IS_OUTPUT_EARLY: u64 = 2;
 const VERDICT_SHIFT: u32 = 8;
 const STATUS_SHIFT: u32 = 16;
 
@@ -49,6 +50,13 @@ struct Noted {
     reported: Option<Usage>,
     is_left: bool,
     has_tier: bool,
+    /// It was left, and the provider will not bill it.
+    is_unbilled: bool,
+    visible_bytes: u64,
+    reasoning_bytes: u64,
+    /// What was visible of the attempts that became one with this.
+    before: Option<(u64, u64)>,
+    more: u64,
 }
 
 impl<M: AsRef<[AtomicU64]>> Slot<M> {
@@ -80,7 +88,39 @@ impl<M: AsRef<[AtomicU64]>> Slot<M> {
         if self.last.is_some_and(|last| last.number >= number) {
             return true;
         }
-        let at = self.next_at;
+        self.write_attempt(self.next_at, number, body)
+    }
+
+    /// Instead of the last attempt, if that one costs nothing. False: it may, or there is no room.
+    pub(super) fn replace_unbilled(&mut self, number: u32, body: &[u8]) -> bool {
+        let unbilled = self.last.filter(|_| self.noted.is_unbilled);
+        let Some(Last { at, .. }) = unbilled else {
+            return false;
+        };
+        let next_at = at + ATTEMPT_BODY + body.len().div_ceil(WORD_BYTES);
+        if next_at > self.words().len() {
+            return false;
+        }
+        store(self.words(), at, 0, Ordering::Relaxed);
+        // No word of the new one is to be seen under the old one's seal.
+        std::sync::atomic::fence(Ordering::Release);
+        self.write_attempt(at, number, body)
+    }
+
+    /// Counts an attempt as one more of the last. False: there is none.
+    pub(super) fn join_attempt(&mut self, number: u32) -> bool {
+        let Some(last) = &mut self.last else {
+            return false;
+        };
+        last.number = number;
+        let at = last.at + MORE;
+        self.noted.more += 1;
+        self.noted.before = Some((self.noted.visible_bytes, self.noted.reasoning_bytes));
+        store(self.words(), at, self.noted.more, Ordering::Release);
+        true
+    }
+
+    fn write_attempt(&mut self, at: usize, number: u32, body: &[u8]) -> bool {
         let next_at = at + ATTEMPT_BODY + body.len().div_ceil(WORD_BYTES);
         let words = self.words();
         if next_at > words.len() {
@@ -106,10 +146,29 @@ impl<M: AsRef<[AtomicU64]>> Slot<M> {
         };
         let words = self.words();
         let note = |at: usize, word: u64| store(words, last.at + at, word, Ordering::Relaxed);
-        note(VISIBLE_BYTES, progress.visible_bytes);
-        note(REASONING_BYTES, progress.reasoning_bytes);
+        store(
+            words,
+            CLIENT_STATUS,
+            progress.client_status.into(),
+            Ordering::Relaxed,
+        );
+        let (visible, reasoning) = self.noted.before.unwrap_or_default();
+        let visible_bytes = visible.saturating_add(progress.visible_bytes);
+        let reasoning_bytes = reasoning.saturating_add(progress.reasoning_bytes);
+        note(VISIBLE_BYTES, visible_bytes);
+        note(REASONING_BYTES, reasoning_bytes);
+        let noted = Noted {
+            visible_bytes,
+            reasoning_bytes,
+            ..self.noted
+        };
+        if noted.before.is_some() {
+            // All else is of the attempt that the others became one with.
+            self.noted = noted;
+            return;
+        }
         note(FIRST_CONTENT_US, progress.first_content_us);
-        let noted = note_usage(self.noted, progress, note);
+        let noted = note_usage(noted, progress, note);
         let note_text = |at: usize, text: &str| {
             let text = text.as_bytes();
             let text = text.get(..NOTED_TEXT_BYTES).unwrap_or(text);
@@ -122,15 +181,11 @@ impl<M: AsRef<[AtomicU64]>> Slot<M> {
         if !progress.service_tier.is_empty() && !noted.has_tier {
             note_text(SERVICE_TIER, progress.service_tier);
         }
-        note(FLAGS, flags(progress));
-        store(
-            words,
-            CLIENT_STATUS,
-            progress.client_status.into(),
-            Ordering::Relaxed,
-        );
+        note(FLAGS, Flags::of(progress).to_word());
+        let is_left = progress.duration_us != 0;
         self.noted = Noted {
-            is_left: progress.duration_us != 0,
+            is_left,
+            is_unbilled: is_left && progress.verdict == Verdict::NotBilled,
             has_tier: !progress.service_tier.is_empty(),
             ..noted
         };
@@ -210,20 +265,42 @@ pub(super) const fn usage_of(words: &[u64; USAGE_WORDS]) -> Usage {
     }
 }
 
-fn flags(progress: &Progress<'_>) -> u64 {
-    let verdict = u64::try_from(progress.verdict as i32).unwrap_or(0);
-    let is_sent = if progress.is_sent { IS_SENT } else { 0 };
-    is_sent | verdict << VERDICT_SHIFT | u64::from(progress.status) << STATUS_SHIFT
+/// What one word says of an attempt.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flags {
+    pub(super) is_sent: bool,
+    pub(super) is_output_early: bool,
+    pub(super) status: u16,
+    pub(super) verdict: Verdict,
 }
 
-/// Whether the request was sent, the status and the verdict.
-pub(super) fn read_flags(flags: u64) -> (bool, u32, Verdict) {
-    let field = |shift: u32, mask: u64| (flags >> shift) & mask;
-    let verdict = i32::try_from(field(VERDICT_SHIFT, 0xff)).unwrap_or(0);
-    let status = u32::try_from(field(STATUS_SHIFT, 0xffff)).unwrap_or(0);
-    (
-        flags & IS_SENT != 0,
-        status,
-        Verdict::try_from(verdict).unwrap_or_default(),
-    )
+impl Flags {
+    const fn of(progress: &Progress<'_>) -> Self {
+        Self {
+            is_sent: progress.is_sent,
+            is_output_early: progress.is_output_early,
+            status: progress.status,
+            verdict: progress.verdict,
+        }
+    }
+
+    fn to_word(self) -> u64 {
+        let flag = |is_set: bool, flag: u64| if is_set { flag } else { 0 };
+        let verdict = u64::try_from(self.verdict as i32).unwrap_or(0);
+        flag(self.is_sent, IS_SENT)
+            | flag(self.is_output_early, IS_OUTPUT_EARLY)
+            | verdict << VERDICT_SHIFT
+            | u64::from(self.status) << STATUS_SHIFT
+    }
+
+    pub(super) fn from_word(word: u64) -> Self {
+        let field = |shift: u32, mask: u64| (word >> shift) & mask;
+        let verdict = i32::try_from(field(VERDICT_SHIFT, 0xff)).unwrap_or(0);
+        Self {
+            is_sent: word & IS_SENT != 0,
+            is_output_early: word & IS_OUTPUT_EARLY != 0,
+            status: u16::try_from(field(STATUS_SHIFT, 0xffff)).unwrap_or(0),
+            verdict: Verdict::try_from(verdict).unwrap_or_default(),
+        }
+    }
 }

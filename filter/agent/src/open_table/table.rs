@@ -2,11 +2,8 @@
 
 use std::{rc::Rc, sync::atomic::AtomicU64};
 
-use filter_core::exchange::OpenTerms;
-use proto::{
-    config::v1::Price,
-    metering::v1::{Attempt, UsageRecord},
-};
+use filter_core::exchange::{AttemptTerms, OpenTerms};
+use proto::metering::v1::{Attempt, UsageRecord};
 
 use super::{
     body,
@@ -79,21 +76,23 @@ impl<M: AsRef<[AtomicU64]>> OpenTable<M> {
         Some(slot)
     }
 
-    /// An attempt begins, at a price if one is known: before a byte of it leaves. False: the slot
-    /// has no room for it, and it would be missing after a crash.
+    /// An attempt begins: before a byte of it leaves. What its slot has no room for is kept as part
+    /// of the attempt before. False: there is none, and it would be missing after a crash.
     pub fn begin_attempt(
         &mut self,
         slot: &mut Slot<M>,
         attempt: &mut Attempt,
-        price: Option<&Price>,
+        terms: &AttemptTerms<'_>,
     ) -> bool {
         let mut steps = Trim::STEPS.into_iter();
-        steps.any(|step| {
+        let fits = steps.any(|step| {
             step.attempt(attempt);
             self.body.clear();
-            body::write_attempt(attempt, price, &mut self.body);
+            body::write_attempt(attempt, terms, &mut self.body);
             slot.begin_attempt(attempt.number, &self.body)
-        })
+        });
+        fits || slot.replace_unbilled(attempt.number, &self.body)
+            || slot.join_attempt(attempt.number)
     }
 
     /// Frees the slot of an exchange whose record is in the spool, or was refused by it.

@@ -1,15 +1,16 @@
 //! A slot's life, and its death at every step of it.
 
+mod charges;
 mod deaths;
 pub(super) mod stores;
 
 use std::sync::{Arc, atomic::AtomicU64};
 
-use filter_core::exchange::{OpenTerms, Progress};
+use filter_core::exchange::{AttemptTerms, OpenTerms, Progress};
 use filter_llm::usage::Usage;
 use proto::{
     config::v1::{LimitUnit, Price},
-    metering::v1::{Attempt, Caller, Charge, Decision, End, UsageRecord, UsageSource, Verdict},
+    metering::v1::{Attempt, Caller, Decision, End, UsageRecord, UsageSource, Verdict},
 };
 
 use super::*;
@@ -96,6 +97,17 @@ fn price() -> Price {
     }
 }
 
+fn at(price: &Price) -> AttemptTerms<'_> {
+    AttemptTerms {
+        price: Some(price),
+        ..AttemptTerms::default()
+    }
+}
+
+fn unpriced() -> AttemptTerms<'static> {
+    AttemptTerms::default()
+}
+
 fn progress(number: u32) -> Progress<'static> {
     Progress {
         number,
@@ -111,7 +123,7 @@ fn what_is_open_is_found_as_a_crash_and_what_was_freed_is_not() {
     table.add(memory.clone());
     let mut open = table.open(&mut record(1), &terms()).unwrap();
     let freed = table.open(&mut record(2), &terms()).unwrap();
-    assert!(table.begin_attempt(&mut open, &mut attempt(1), Some(&price())));
+    assert!(table.begin_attempt(&mut open, &mut attempt(1), &at(&price())));
     open.note(&Progress {
         status: 200,
         first_content_us: 70,
@@ -155,7 +167,7 @@ fn what_a_provider_reported_is_kept_and_a_later_report_replaces_it() {
     let mut table = OpenTable::default();
     table.add(memory.clone());
     let mut slot = table.open(&mut record(1), &terms()).unwrap();
-    assert!(table.begin_attempt(&mut slot, &mut attempt(1), None));
+    assert!(table.begin_attempt(&mut slot, &mut attempt(1), &unpriced()));
     for output in [1, 2, 3] {
         let reported = Some(Usage {
             input: 9,
@@ -184,7 +196,7 @@ fn an_attempt_that_was_left_keeps_its_verdict_and_the_next_one_is_unknown() {
     let mut table = OpenTable::default();
     table.add(memory.clone());
     let mut slot = table.open(&mut record(1), &terms()).unwrap();
-    assert!(table.begin_attempt(&mut slot, &mut attempt(1), None));
+    assert!(table.begin_attempt(&mut slot, &mut attempt(1), &unpriced()));
     slot.note(&Progress {
         status: 500,
         verdict: Verdict::NotBilled,
@@ -192,7 +204,7 @@ fn an_attempt_that_was_left_keeps_its_verdict_and_the_next_one_is_unknown() {
         duration_us: 1_234,
         ..progress(1)
     });
-    assert!(table.begin_attempt(&mut slot, &mut attempt(2), None));
+    assert!(table.begin_attempt(&mut slot, &mut attempt(2), &unpriced()));
     slot.note(&progress(1));
     slot.note(&progress(2));
     let [first, second] = records(&memory).remove(0).attempts.try_into().unwrap();
@@ -205,36 +217,6 @@ fn an_attempt_that_was_left_keeps_its_verdict_and_the_next_one_is_unknown() {
     assert_eq!(second.verdict(), Verdict::Unknown);
     assert_eq!((second.reason.as_str(), second.status), ("", 0));
     assert_eq!(second.usage.unwrap().input, 100);
-}
-
-#[test]
-fn charges_are_settled_in_the_units_of_their_limits() {
-    let memory = memory();
-    let mut table = OpenTable::default();
-    table.add(memory.clone());
-    let charge = |limit: &str, epoch, reserved| Charge {
-        limit: limit.to_owned(),
-        epoch,
-        reserved,
-        ..Charge::default()
-    };
-    let mut opened = UsageRecord {
-        charges: vec![charge("tokens", 1, 110), charge("money", 1, 1_000_000)],
-        ..record(1)
-    };
-    let mut slot = table.open(&mut opened, &terms()).unwrap();
-    assert!(table.begin_attempt(&mut slot, &mut attempt(1), Some(&price())));
-    slot.note(&Progress {
-        visible_bytes: 80,
-        ..progress(1)
-    });
-    let found = records(&memory).remove(0);
-    let settled: Vec<_> = found.charges.iter().map(|charge| charge.settled).collect();
-    assert_eq!(
-        settled,
-        [110, 140_000],
-        "120 tokens are bounded by what was reserved"
-    );
 }
 
 #[test]
@@ -293,7 +275,7 @@ fn a_record_that_is_too_long_loses_words_and_keeps_who_pays() {
     table.add(memory.clone());
     let mut slot = table.open(&mut large, &terms()).unwrap();
     for number in 1..=10 {
-        let fits = table.begin_attempt(&mut slot, &mut attempt(number), Some(&price()));
+        let fits = table.begin_attempt(&mut slot, &mut attempt(number), &at(&price()));
         assert!(fits, "{number}");
     }
     let found = records(&memory).remove(0);
@@ -303,10 +285,6 @@ fn a_record_that_is_too_long_loses_words_and_keeps_who_pays() {
     assert_eq!(decision.model, long(2));
     assert!(decision.attributes.is_empty());
     assert_eq!(found.attempts.len(), 10);
-    let mut endless = attempt(11);
-    endless.provider = long(0).repeat(3);
-    assert!(!table.begin_attempt(&mut slot, &mut endless, None));
-    assert_eq!(records(&memory).remove(0).attempts.len(), 10);
 }
 
 #[test]
@@ -327,7 +305,7 @@ fn ten_attempts_fit_where_the_record_is_of_the_usual_size() {
     let mut slot = table.open(&mut usual, &terms()).unwrap();
     for number in 1..=10 {
         assert!(
-            table.begin_attempt(&mut slot, &mut attempt(number), Some(&price())),
+            table.begin_attempt(&mut slot, &mut attempt(number), &at(&price())),
             "{number}"
         );
     }
@@ -340,7 +318,7 @@ fn an_attempt_that_begins_twice_is_one() {
     table.add(memory.clone());
     let mut slot = table.open(&mut record(1), &terms()).unwrap();
     for _ in 0..2 {
-        assert!(table.begin_attempt(&mut slot, &mut attempt(1), None));
+        assert!(table.begin_attempt(&mut slot, &mut attempt(1), &unpriced()));
     }
     assert_eq!(records(&memory).remove(0).attempts.len(), 1);
 }

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use proto::config::v1::LimitUnit;
-use proto::metering::v1::Verdict;
 
 use super::{Standings, tried};
 use crate::attempt::Attempt;
 use crate::config::Compiled;
 use crate::config::limits::Limit;
 use crate::credit::{Charged, Need, Reservation};
-use crate::limits::TargetStats;
+use crate::limits::{Most, TargetStats};
 
 /// No limit's index.
 const NONE: usize = usize::MAX;
@@ -24,9 +23,10 @@ pub(crate) struct Grip {
     limits: Vec<usize>,
     needs: Vec<Need>,
     reservation: Reservation,
-    /// Units of the charges at admission, in their order, but for those of nothing. Unspecified: if
-    /// the process dies, what was reserved is charged.
+    /// Units of the charges that it was made with, in their order.
     units: Vec<LimitUnit>,
+    /// What its attempt is taken to have used where nobody says so.
+    pub(crate) most: Most,
     pub(crate) stats: Option<Arc<TargetStats>>,
 }
 
@@ -42,11 +42,9 @@ impl Grip {
             let limit = limits
                 .get(need)
                 .and_then(|&index| config.limits.limit(index));
-            let limit = limit.filter(|limit| !limit.needs_bound());
             limit.map_or(LimitUnit::Unspecified, |limit| limit.unit)
         };
         let charges = reservation.open_charges();
-        let charges = charges.filter(|charged| charged.reserved > 0);
         let units = charges.map(|charged| unit_of(charged.need)).collect();
         Self {
             attempt: 0,
@@ -54,6 +52,7 @@ impl Grip {
             needs,
             reservation,
             units,
+            most: Most::default(),
             stats,
         }
     }
@@ -68,7 +67,7 @@ impl Grip {
         self.reservation.open_charges()
     }
 
-    /// Units of the charges at admission.
+    /// Units of the charges that it was made with.
     pub(crate) fn units(&self) -> &[LimitUnit] {
         &self.units
     }
@@ -105,16 +104,13 @@ impl Grip {
         used: &dyn Fn(&Attempt, LimitUnit) -> u64,
     ) {
         let attempt = begun(attempts, self.attempt);
-        let is_unknown = attempt.is_some_and(|attempt| is_unknown(config, attempt));
         for (need, index) in self.limits.iter_mut().enumerate() {
             let Some(limit) = config.limits.limit(*index) else {
                 continue;
             };
             if limit.is_metered() {
                 let used = attempt.map_or(0, |attempt| used(attempt, limit.unit));
-                if !(is_unknown && limit.needs_bound()) {
-                    self.reservation.shrink(need, used);
-                }
+                self.reservation.shrink(need, used);
             } else if !is_tried(config, limit, attempts, rule) {
                 self.reservation.shrink(need, 0);
                 *index = NONE;
@@ -137,18 +133,13 @@ impl Grip {
             ..
         } = self;
         let attempt = begun(attempts, number);
-        let is_unknown = attempt.is_some_and(|attempt| is_unknown(config, attempt));
-        let needs = if is_unknown { limits.len() } else { 0 };
-        let bounds: Vec<u64> = (0..needs).map(|need| reservation.reserved(need)).collect();
         reservation.settle(&mut |need| {
             let limit = limits
                 .get(need)
                 .and_then(|&index| config.limits.limit(index));
             match limit {
                 Some(limit) if limit.is_metered() => {
-                    let used = attempt.map_or(0, |attempt| used(attempt, limit.unit));
-                    let bound = bounds.get(need).filter(|_| limit.needs_bound());
-                    bound.map_or(used, |bound| used.max(*bound))
+                    attempt.map_or(0, |attempt| used(attempt, limit.unit))
                 }
                 Some(limit) => u64::from(is_tried(config, limit, attempts, rule)),
                 None => 0,
@@ -173,14 +164,6 @@ pub(crate) fn release_left(
 fn begun(attempts: &[Attempt], number: u32) -> Option<&Attempt> {
     let attempt = attempts.iter().find(|attempt| attempt.number == number);
     attempt.filter(|attempt| attempt.has_begun)
-}
-
-/// Whether nobody said what an attempt used, and it is to be paid for. A strict limit is charged
-/// all that it can have used: less, and what providers bill could exceed the limit.
-fn is_unknown(config: &Compiled, attempt: &Attempt) -> bool {
-    config.settings.estimate_unknown_usage
-        && attempt.verdict() == Verdict::Unknown
-        && attempt.reported().is_none()
 }
 
 /// Whether an attempt has begun that falls under a limit.

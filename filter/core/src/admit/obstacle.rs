@@ -19,6 +19,8 @@ pub(crate) struct Obstacle {
     pub(crate) why: Why,
     /// How the limits of the target stand.
     pub(crate) standings: Standings,
+    /// When it was found, in microseconds since the Unix epoch.
+    pub(crate) unix_us: i64,
 }
 
 /// Why a limit does not let it through.
@@ -69,10 +71,12 @@ impl Obstacle {
                 limit: id,
                 unbounded: *unbounded,
             },
-            Why::Short { cause, .. } => Refusal::LimitReached(Box::new(Exceeded {
+            Why::Short { cause, need } => Refusal::LimitReached(Box::new(Exceeded {
                 limit: id,
                 unit: limit.map_or(LimitUnit::Unspecified, |limit| limit.unit),
                 cause: *cause,
+                need: need.as_ref().map_or(0, |need| need.amount),
+                unix_us: self.unix_us,
             })),
         }
     }

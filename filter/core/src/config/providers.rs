@@ -40,12 +40,12 @@ pub(crate) struct Provider {
     query: Box<str>,
     pub(crate) cluster_name: Box<str>,
     pub(crate) place: CredentialPlace,
-    /// AWS region that requests are signed for.
-    pub(crate) region: Box<str>,
-    /// Sent with every request.
-    pub(crate) headers: Vec<(Box<str>, Box<str>)>,
+    pub(crate) headers: FixedHeaders,
     pub(crate) quirks: Quirks,
 }
+
+/// Name and value of each header that is sent with every request.
+type FixedHeaders = Vec<(Box<str>, Box<str>)>;
 
 impl Provider {
     pub(crate) fn takes_credential(&self) -> bool {
@@ -55,11 +55,11 @@ impl Provider {
     /// The header that carries the credential.
     pub(crate) fn credential_header(&self) -> Option<&'static str> {
         match self.place {
-            CredentialPlace::Bearer | CredentialPlace::Sigv4 => Some("authorization"),
+            CredentialPlace::Bearer => Some("authorization"),
             CredentialPlace::ApiKey => Some("api-key"),
             CredentialPlace::XApiKey => Some("x-api-key"),
             CredentialPlace::XGoogApiKey => Some("x-goog-api-key"),
-            CredentialPlace::None | CredentialPlace::Unspecified => None,
+            CredentialPlace::None | CredentialPlace::Sigv4 | CredentialPlace::Unspecified => None,
         }
     }
 
@@ -158,19 +158,20 @@ fn compile_provider(wire: &wire::Provider) -> Result<Provider, Fault> {
         Ok(wire::Dialect::Openai) => Dialect::OpenAi,
         Ok(wire::Dialect::Anthropic) => Dialect::Anthropic,
         Ok(wire::Dialect::Gemini) => Dialect::Gemini,
-        Ok(wire::Dialect::Converse) => Dialect::Converse,
+        // Nothing translates to it, and nothing signs its requests.
+        Ok(wire::Dialect::Converse) => return Err(("dialect", "converse is not served yet")),
         Ok(wire::Dialect::Unspecified) | Err(_) => return Err(("dialect", "no such dialect")),
     };
     let place = match CredentialPlace::try_from(wire.credential_place) {
         Ok(CredentialPlace::Unspecified) | Err(_) => {
             return Err(("credential_place", "no such place"));
         }
+        Ok(CredentialPlace::Sigv4) => {
+            return Err(("credential_place", "sigv4 is not served yet"));
+        }
         Ok(place) => place,
     };
     check_address(wire)?;
-    if place == CredentialPlace::Sigv4 && !is_region(&wire.region) {
-        return Err(("region", "must be an AWS region, such as us-east-1"));
-    }
     Ok(Provider {
         id: wire.id.as_str().into(),
         dialect,
@@ -179,7 +180,6 @@ fn compile_provider(wire: &wire::Provider) -> Result<Provider, Fault> {
         query: wire.query.as_str().into(),
         cluster_name: wire.cluster_name.as_str().into(),
         place,
-        region: wire.region.as_str().into(),
         headers: compile_headers(&wire.headers)?,
         quirks: quirks(wire)?,
     })
@@ -206,11 +206,11 @@ fn check_address(wire: &wire::Provider) -> Result<(), Fault> {
     Ok(())
 }
 
-fn compile_headers(wire: &[wire::Header]) -> Result<Vec<(Box<str>, Box<str>)>, Fault> {
+fn compile_headers(wire: &[wire::Header]) -> Result<FixedHeaders, Fault> {
     if wire.len() > MOST_HEADERS {
         return Err(("headers", "at most 16"));
     }
-    let mut headers: Vec<(Box<str>, Box<str>)> = Vec::with_capacity(wire.len());
+    let mut headers: FixedHeaders = Vec::with_capacity(wire.len());
     for wire::Header { name, value } in wire {
         let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         if name.is_empty() || !name.bytes().all(is_name) {
@@ -255,11 +255,6 @@ fn quirks(wire: &wire::Provider) -> Result<Quirks, Fault> {
     Ok(quirks)
 }
 
-fn is_region(region: &str) -> bool {
-    let is_part = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    !region.is_empty() && region.bytes().all(is_part)
-}
-
 fn is_visible(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_graphic())
 }
@@ -295,7 +290,6 @@ mod tests {
             "api-version=2024-10-21",
         );
         let gemini = provider(wire::Dialect::Gemini, "/v1beta", "x=1");
-        let bedrock = provider(wire::Dialect::Converse, "", "");
         for (provider, api, stream, path) in [
             (
                 &azure,
@@ -321,13 +315,6 @@ mod tests {
                 true,
                 "/v1/projects/p/models/m%2F1:streamRawPredict",
             ),
-            (
-                &bedrock,
-                Api::Converse,
-                true,
-                "/model/m%2F1/converse-stream",
-            ),
-            (&bedrock, Api::Messages, true, ""),
         ] {
             let compiled = compile_provider(provider).map_err(|fault| fault.1).unwrap();
             assert_eq!(compiled.paths("m/1").path(api, stream), path);
@@ -366,11 +353,11 @@ mod tests {
     }
 
     #[test]
-    fn signing_wants_a_region() {
-        let mut signed = provider(wire::Dialect::Converse, "", "");
+    fn what_is_not_served_yet_is_refused() {
+        let converse = provider(wire::Dialect::Converse, "", "");
+        assert_eq!(fault(&converse).0, "dialect");
+        let mut signed = provider(wire::Dialect::Openai, "", "");
         signed.credential_place = CredentialPlace::Sigv4.into();
-        assert_eq!(fault(&signed).0, "region");
-        signed.region = "us-east-1".into();
-        assert!(compile_provider(&signed).is_ok());
+        assert_eq!(fault(&signed).0, "credential_place");
     }
 }

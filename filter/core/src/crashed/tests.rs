@@ -1,4 +1,5 @@
-use proto::metering::v1::Caller;
+use proto::config::v1::TierPrice;
+use proto::metering::v1::{Caller, UsageSource};
 
 use super::*;
 
@@ -140,14 +141,140 @@ const UNITS: [LimitUnit; 6] = [
 ];
 
 #[test]
-fn an_estimate_is_charged_no_more_than_was_reserved_for_it() {
-    assert_eq!(charged(&UNITS, 1, sent()), [1, 110, 100, 100, 20, 110, 110]);
+fn a_charge_is_what_the_record_says_whatever_was_reserved() {
+    let expected = [1, 120, 100, 100, 20, 140_000, 110];
+    assert_eq!(charged(&UNITS, 1, sent()), expected);
+    assert_eq!(charged(&UNITS, 0, sent()), expected);
 }
 
 #[test]
-fn what_was_let_through_without_credit_is_charged_as_it_is() {
-    let charges = charged(&UNITS, 0, sent());
-    assert_eq!(charges, [1, 120, 100, 100, 20, 140_000, 110]);
+fn what_never_began_is_charged_nothing() {
+    let mut record = UsageRecord {
+        charges: vec![Charge {
+            reserved: 1,
+            ..Charge::default()
+        }],
+        ..UsageRecord::default()
+    };
+    let units = &[LimitUnit::Requests];
+    settle(&mut record, &OpenTerms { units, ..terms() }, Vec::new());
+    assert_eq!(record.charges[0].settled, 0);
+}
+
+#[test]
+fn where_a_strict_limit_counts_the_record_has_the_bound_and_its_cost() {
+    let bounded = CrashedAttempt {
+        most: Most {
+            input: Some(500),
+            output: Some(60),
+        },
+        ..sent()
+    };
+    let attempt = settled_one(&terms(), bounded.clone());
+    let usage = attempt.usage.as_ref().unwrap();
+    assert_eq!((usage.input, usage.output), (500, 60));
+    assert_eq!(usage.method, "bound");
+    assert_eq!(known_nusd(&attempt.costs), 620_000);
+    let charges = charged(&UNITS, 1, bounded);
+    assert_eq!(charges, [1, 560, 500, 500, 60, 620_000, 110]);
+}
+
+#[test]
+fn a_crash_is_priced_as_the_dearest_tier_unless_one_was_asked_for_or_served() {
+    let tier = |tier: &str, factor_permille| TierPrice {
+        tier: tier.to_owned(),
+        factor_permille,
+        ..TierPrice::default()
+    };
+    let price = sent().price.map(|price| Price {
+        tiers: vec![tier("flex", 500), tier("priority", 2_000)],
+        ..price
+    });
+    for (said, asked, expected, cost_nusd) in [
+        ("", "", "priority", 280_000),
+        ("", "flex", "flex", 70_000),
+        ("default", "", "default", 140_000),
+    ] {
+        let mut crashed = CrashedAttempt {
+            asked_tier: asked.to_owned(),
+            price: price.clone(),
+            ..sent()
+        };
+        let usage = crashed.attempt.usage.get_or_insert_default();
+        said.clone_into(&mut usage.service_tier);
+        let attempt = settled_one(&terms(), crashed);
+        assert_eq!(attempt.usage.unwrap().service_tier, expected);
+        assert_eq!(known_nusd(&attempt.costs), cost_nusd);
+    }
+}
+
+#[test]
+fn attempts_that_became_one_are_each_as_large_as_it_could_be() {
+    let several = CrashedAttempt { more: 2, ..sent() };
+    let attempt = settled_one(&terms(), several.clone());
+    let usage = attempt.usage.as_ref().unwrap();
+    assert_eq!((usage.input, usage.output), (300, 20));
+    assert_eq!(usage.source(), UsageSource::Estimated);
+    let bounded = CrashedAttempt {
+        most: Most {
+            input: Some(500),
+            output: Some(60),
+        },
+        ..several.clone()
+    };
+    let usage = settled_one(&terms(), bounded).usage.unwrap();
+    assert_eq!((usage.input, usage.output), (1_500, 180));
+    let unbilled = CrashedAttempt {
+        attempt: Attempt {
+            verdict: Verdict::NotBilled.into(),
+            ..several.attempt.clone()
+        },
+        ..several
+    };
+    assert_eq!(settled_one(&terms(), unbilled).verdict(), Verdict::Unknown);
+}
+
+#[test]
+fn each_attempt_is_charged_for_what_it_held() {
+    let charge = |limit: &str, reserved| Charge {
+        limit: limit.to_owned(),
+        epoch: 1,
+        reserved,
+        ..Charge::default()
+    };
+    let mut record = UsageRecord {
+        charges: vec![charge("requests", 1), charge("money", 150_000)],
+        ..UsageRecord::default()
+    };
+    let open = |same_as, charge: Charge, unit| OpenCharge {
+        same_as,
+        charge,
+        unit,
+    };
+    let second = CrashedAttempt {
+        charges: Some(vec![
+            open(Some(1), charge("", 150_000), LimitUnit::Money),
+            open(None, charge("output", 64), LimitUnit::OutputTokens),
+            open(Some(9), charge("", 5), LimitUnit::Tokens),
+        ]),
+        ..sent()
+    };
+    let units = &[LimitUnit::Requests, LimitUnit::Money];
+    let terms = OpenTerms { units, ..terms() };
+    settle(&mut record, &terms, vec![sent(), second]);
+    let charges: Vec<_> = record
+        .charges
+        .iter()
+        .map(|charge| (charge.limit.as_str(), charge.reserved, charge.settled))
+        .collect();
+    assert_eq!(
+        charges,
+        [
+            ("requests", 1, 1),
+            ("money", 300_000, 280_000),
+            ("output", 64, 20)
+        ]
+    );
 }
 
 #[test]
@@ -167,10 +294,10 @@ fn what_was_reported_is_charged_in_full() {
 }
 
 #[test]
-fn money_without_a_price_is_charged_as_it_was_reserved() {
+fn money_without_a_price_is_charged_as_the_ledger_has_it() {
     let unpriced = CrashedAttempt {
         price: None,
         ..sent()
     };
-    assert_eq!(charged(&[LimitUnit::Money], 1, unpriced)[0], 110);
+    assert_eq!(charged(&[LimitUnit::Money], 1, unpriced)[0], 0);
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use filter_llm::models::rfc3339;
 use proto::config::v1::LimitUnit;
 
 use super::{Retry, SERVER, Terms};
@@ -26,6 +27,10 @@ pub(crate) struct Exceeded {
     pub(crate) limit: Arc<str>,
     pub(crate) unit: LimitUnit,
     pub(crate) cause: Cause,
+    /// What the request was to reserve, in the unit; 0: not known.
+    pub(crate) need: u64,
+    /// When it was refused, in microseconds since the Unix epoch.
+    pub(crate) unix_us: i64,
 }
 
 impl Exceeded {
@@ -122,6 +127,27 @@ impl Exceeded {
         }
     }
 
+    /// What the request may need, where that explains the refusal.
+    fn needs(&self, left: i64) -> String {
+        if u64::try_from(left.max(0)).is_ok_and(|left| self.need > left) {
+            let need = amount_text(self.unit, self.need);
+            return format!("and this request may need {need}");
+        }
+        "which is less than this request may need".to_owned()
+    }
+
+    /// The end of the window, to the second that the control plane has it at.
+    fn resets_text(&self, resets_in_us: u64) -> String {
+        let now_us = u64::try_from(self.unix_us).unwrap_or(0);
+        let at_us = now_us.saturating_add(resets_in_us);
+        let at_s = at_us.saturating_add(500_000) / 1_000_000;
+        format!(
+            " It resets at {}, in {}.",
+            rfc3339(at_s),
+            wait_text(resets_in_us)
+        )
+    }
+
     pub(super) fn message(&self) -> String {
         let limit = &self.limit;
         match self.cause {
@@ -131,18 +157,16 @@ impl Exceeded {
                 resets_in_us,
                 ..
             } => {
+                let needs = self.needs(left);
                 let left = amount_text(self.unit, left.max(0).unsigned_abs());
-                let resets = resets_in_us.map_or_else(String::new, |us| {
-                    format!(" It resets in {}.", wait_text(us))
-                });
-                format!(
-                    "The limit `{limit}` has {left} left, which is less than this request needs.{resets}"
-                )
+                let resets = resets_in_us.map_or_else(String::new, |us| self.resets_text(us));
+                format!("The limit `{limit}` has {left} left, {needs}.{resets}")
             }
             Cause::Refused { left, .. } => {
+                let needs = self.needs(left);
                 let left = amount_text(self.unit, left.max(0).unsigned_abs());
                 format!(
-                    "The limit `{limit}` has {left} free at the moment; the rest is held by requests that are under way."
+                    "The limit `{limit}` has {left} free at the moment, {needs}; the rest is held by requests that are under way."
                 )
             }
             Cause::TooFast { retry_in_us } => format!(

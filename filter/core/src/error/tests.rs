@@ -14,6 +14,8 @@ fn limit_reached(cause: Cause) -> Refusal {
         limit: "team-month".into(),
         unit: LimitUnit::Money,
         cause,
+        need: 20_000_000,
+        unix_us: 1_798_761_599_999_000,
     }))
 }
 
@@ -148,7 +150,11 @@ fn what_is_spent_is_not_to_be_retried_and_says_when_it_resets() {
     assert_eq!(header(&soon, "retry-after").as_deref(), Some("1800"));
     let body = String::from_utf8(soon.body).unwrap();
     assert!(body.contains("`team-month` has $0.012345 left"), "{body}");
-    assert!(body.contains("resets in 30m0s"), "{body}");
+    assert!(body.contains("and this request may need $0.02."), "{body}");
+    assert!(
+        body.contains("It resets at 2027-01-01T00:30:00Z, in 30m0s."),
+        "{body}"
+    );
     assert!(body.contains(r#""type":"insufficient_quota""#), "{body}");
     assert!(body.contains(r#""code":"insufficient_quota""#), "{body}");
     let late = limit_reached(denied(Denied::Spent, Some(86_400_000_000))).reply(VOICE);

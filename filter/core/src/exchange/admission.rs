@@ -10,12 +10,12 @@ use super::{Admitted, Exchange, Reply, Step};
 use crate::admit::{
     Applicant, Course, Grip, Obstacle, Patience, Standings, Why, admit, clamped, release_left,
 };
-use crate::attempt::Attempt;
+use crate::attempt::{Attempt, Metered};
 use crate::config::Compiled;
 use crate::credit::{Account, Waiting, Wake};
 use crate::error::Refusal;
 use crate::host::{Clock, Now};
-use crate::limits::{Used, used};
+use crate::limits::used;
 use crate::route::Planned;
 
 /// How long a request waits at a limit's edge for the control plane.
@@ -225,14 +225,12 @@ impl Exchange {
         };
         let (rule, config) = (admitted.route.rule, &self.config);
         let estimates = config.settings.estimate_unknown_usage;
-        let text_bytes = admitted.text_bytes;
-        release_left(
-            &mut admitted.grips,
-            config,
-            &self.attempts,
-            rule,
-            &|attempt, unit| used_by(config, attempt, unit, text_bytes, estimates),
-        );
+        let (text_bytes, asked_tier) = (admitted.text_bytes, admitted.asked_tier.as_str());
+        let used = |attempt: &Attempt, unit| {
+            let metered = attempt.metered(text_bytes, estimates);
+            used_by(config, attempt, unit, &metered, asked_tier)
+        };
+        release_left(&mut admitted.grips, config, &self.attempts, rule, &used);
         let applicant = Applicant {
             config,
             limits: self.limits,
@@ -335,17 +333,9 @@ pub(super) fn used_by(
     config: &Compiled,
     attempt: &Attempt,
     unit: LimitUnit,
-    text_bytes: u64,
-    estimates: bool,
+    metered: &Metered,
+    asked_tier: &str,
 ) -> u64 {
-    let metered = attempt.metered(text_bytes, estimates);
-    let cost_nusd = match unit {
-        LimitUnit::Money => super::settle::cost_nusd(config, attempt, &metered),
-        _ => 0,
-    };
-    let spent = Used {
-        usage: metered.usage,
-        cost_nusd,
-    };
+    let spent = super::settle::used_of(config, attempt, metered, asked_tier);
     used(unit, &spent)
 }

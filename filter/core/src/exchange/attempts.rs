@@ -46,6 +46,8 @@ impl Exchange {
             return;
         };
         let (api, splices, strips_usage) = self.form_for(admitted, planned);
+        let grip = admitted.grips.iter().find(|grip| grip.attempt == number);
+        let most = grip.map(|grip| grip.most).unwrap_or_default();
         let settings = &self.config.settings;
         let expected = Expected {
             api,
@@ -67,11 +69,13 @@ impl Exchange {
             has_begun: false,
             is_sent: false,
             is_unconnected: false,
+            is_translated: api != admitted.api,
             splices,
             left_out: Vec::new(),
             fault: None,
             expected,
             answer: Answer::default(),
+            most,
         });
         self.guard = self.new_guard();
     }
@@ -126,15 +130,17 @@ impl Exchange {
         } else {
             None
         };
-        let rename = admitted
-            .edits
-            .rename_model(&admitted.model_asked, &target.upstream_model);
+        let (asked, upstream) = (&admitted.model_asked, &target.upstream_model);
+        let model = match provider.quirks.is_vertex {
+            true => admitted.edits.rename_model_for_vertex(asked, upstream),
+            false => [admitted.edits.rename_model(asked, upstream), None],
+        };
         let strips_usage = usage.is_some();
         let output = admitted
             .clamped_to
             .into_iter()
             .flat_map(|tokens| admitted.edits.limit_output(tokens));
-        let splices = [rename, usage].into_iter().flatten().chain(output);
+        let splices = model.into_iter().chain([usage]).flatten().chain(output);
         (api, splices.collect(), strips_usage)
     }
 
@@ -148,7 +154,7 @@ impl Exchange {
             return AttemptStep::Reply(self.stop_reply());
         };
         attempt.has_begun = true;
-        forward::edit_attempt_head(&self.config, attempt, before.last(), sink);
+        forward::edit_attempt_head(&self.config, attempt, before.last(), admitted.api, sink);
         if attempt.expected.api == admitted.api && attempt.splices.is_empty() {
             // It may be the length of the body before.
             if before

@@ -96,11 +96,13 @@ impl Exchange {
         let Some(grip) = admitted.grips.last_mut() else {
             return Look::Fits;
         };
+        let seen = attempt.seen(admitted.text_bytes);
         let near: Vec<(usize, u64, u64)> = grip
             .metered(&self.config)
             .filter(|(_, limit, _)| limit.enforcement == Enforcement::Guarded)
             .map(|(need, limit, reserved)| {
-                let used = used_by(&self.config, attempt, limit.unit, admitted.text_bytes, true);
+                let (config, tier) = (&self.config, &admitted.asked_tier);
+                let used = used_by(config, attempt, limit.unit, &seen, tier);
                 (need, reserved, used)
             })
             .filter(|&(_, reserved, used)| used >= reserved - reserved / 5)
@@ -120,19 +122,22 @@ impl Exchange {
         let (Some(admitted), Some(attempt)) = (&self.admitted, self.attempts.last_mut()) else {
             return;
         };
-        let usage = attempt.metered(admitted.text_bytes, true).usage;
+        let usage = attempt.seen(admitted.text_bytes).usage;
         if attempt.answer.close(usage, out) {
             return;
         }
         let model = self.config.models.get(attempt.planned.model);
         let reading = attempt.answer.reading();
+        let made_id = format!("chatcmpl-{}", self.request_id);
+        let told_id = reading.and_then(|reading| reading.id.as_deref());
         let closing = Closing {
-            id: &format!("chatcmpl-{}", self.request_id),
+            id: told_id.unwrap_or(&made_id),
             model: model.map_or("", |model| &model.id),
             created_at_s: now.unix_s(),
             usage: &usage,
             shows_usage: admitted.asks_usage,
             open_block: reading.and_then(|reading| reading.open_block),
+            sequence_number: reading.map_or(0, |reading| reading.next_sequence_number),
         };
         closing.write(admitted.api, out);
     }

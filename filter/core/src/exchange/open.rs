@@ -5,12 +5,14 @@
 
 use filter_llm::usage::Usage;
 use proto::config::v1::{LimitUnit, Price};
-use proto::metering::v1::{Attempt as WireAttempt, UsageRecord, Verdict};
+use proto::metering::v1::{Attempt as WireAttempt, Charge, UsageRecord, Verdict};
 
 use super::Exchange;
 use super::settle::Charges;
 use crate::admit::Grip;
 use crate::attempt::Attempt;
+use crate::credit::Charged;
+use crate::limits::Most;
 
 /// What settling an exchange needs to know beside its record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,6 +23,31 @@ pub struct OpenTerms<'a> {
     pub estimates: bool,
     /// The units of the record's charges, in their order. Unspecified: what was reserved is charged.
     pub units: &'a [LimitUnit],
+}
+
+/// What settling an attempt needs to know beside its identity.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AttemptTerms<'a> {
+    /// The price that held when it began; `None`: none is known.
+    pub price: Option<&'a Price>,
+    /// The one tier that it is to be served in; empty: any.
+    pub asked_tier: &'a str,
+    /// What strict limits count on where nobody says what it used.
+    pub most: Most,
+    /// What it holds of its limits; `None`: what the exchange was admitted with.
+    pub charges: Option<Vec<OpenCharge>>,
+}
+
+/// What an attempt holds of one bucket.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OpenCharge {
+    /// Place among the charges that the exchange was admitted with, if it is the same bucket; then
+    /// `charge` does not name it again.
+    pub same_as: Option<u8>,
+    /// Nothing is settled of it.
+    pub charge: Charge,
+    /// Unspecified: what was reserved is charged.
+    pub unit: LimitUnit,
 }
 
 /// How far an attempt has come.
@@ -46,6 +73,8 @@ pub struct Progress<'a> {
     pub reasoning_bytes: u64,
     /// As reported so far.
     pub reported: Option<Usage>,
+    /// What was reported of the output is only its beginning.
+    pub is_output_early: bool,
     /// The tier that the provider says it served; empty: it said none.
     pub service_tier: &'a str,
     /// HTTP status of the head that the client got; 0: none yet.
@@ -61,7 +90,7 @@ impl Exchange {
         let grip = admitted.grips.first();
         let mut charges = Charges::new(&mut record.charges);
         for charged in grip.iter().flat_map(|grip| grip.open_charges()) {
-            charges.add(&charged);
+            charges.put(&charged);
         }
         charges.end();
         Some(OpenTerms {
@@ -72,12 +101,17 @@ impl Exchange {
     }
 
     /// ③ After [`begin_attempt`](Self::begin_attempt): fills `entry` with the attempt's identity,
-    /// and gives the price that holds for it, if one is known. `None`: none has begun.
-    pub fn write_open_attempt(&self, entry: &mut WireAttempt) -> Option<Option<&Price>> {
+    /// and gives what settling it takes. `None`: none has begun.
+    pub fn write_open_attempt(&self, entry: &mut WireAttempt) -> Option<AttemptTerms<'_>> {
         let admitted = self.admitted.as_ref()?;
         let attempt = self.begun().next_back()?;
         self.write_target(entry, attempt, admitted);
-        Some(self.price_at_start(attempt))
+        Some(AttemptTerms {
+            price: self.price_at_start(attempt),
+            asked_tier: attempt.tier(&admitted.asked_tier).asked,
+            most: attempt.most,
+            charges: open_charges(&admitted.grips, attempt.number),
+        })
     }
 
     /// How far each attempt has come that has begun, in their order.
@@ -92,6 +126,45 @@ impl Exchange {
     fn begun(&self) -> impl DoubleEndedIterator<Item = &Attempt> {
         self.attempts.iter().filter(|attempt| attempt.has_begun)
     }
+}
+
+/// What an attempt holds, unless that is what its exchange was admitted with.
+fn open_charges(grips: &[Grip], number: u32) -> Option<Vec<OpenCharge>> {
+    let (admitted, later) = grips.split_first()?;
+    if admitted.attempt == number {
+        return None;
+    }
+    let own = later.iter().find(|grip| grip.attempt == number);
+    let charges = own.into_iter().flat_map(|grip| {
+        let units = grip.units().iter().copied();
+        grip.open_charges().zip(units)
+    });
+    let open = charges.map(|(charged, unit)| {
+        let mut known = admitted.open_charges().take(admitted.units().len());
+        let same_as = known.position(|other| is_same_bucket(&other, &charged));
+        let same_as = same_as.and_then(|at| u8::try_from(at).ok());
+        let mut charge = Charge {
+            reserved: charged.reserved,
+            ..Charge::default()
+        };
+        if same_as.is_none() {
+            charge.limit.push_str(&charged.limit);
+            charge.subject.push_str(&charged.subject);
+            charge.window_start_s = charged.window_start_s;
+            charge.epoch = charged.epoch;
+        }
+        OpenCharge {
+            same_as,
+            charge,
+            unit,
+        }
+    });
+    Some(open.collect())
+}
+
+fn is_same_bucket(a: &Charged, b: &Charged) -> bool {
+    (&a.limit, &a.subject, a.window_start_s, a.epoch)
+        == (&b.limit, &b.subject, b.window_start_s, b.epoch)
 }
 
 impl Attempt {
@@ -117,6 +190,7 @@ impl Attempt {
             visible_bytes,
             reasoning_bytes,
             reported: self.reported(),
+            is_output_early: self.is_output_early(),
             service_tier: self.service_tier(),
             client_status: 0,
         }

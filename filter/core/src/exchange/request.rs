@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use filter_llm::request::{PathFacts, Request};
+use filter_llm::request::{PathFacts, Request, pinned_tier};
 
 use super::admission::Refused;
 use super::guard::Guard;
@@ -199,6 +199,11 @@ impl Exchange {
             body_len: body.len(),
             text_bytes: request.text_bytes,
             asked: asked(&request),
+            asked_tier: pinned_tier(body)
+                .as_deref()
+                .map(text::cut)
+                .unwrap_or_default()
+                .to_owned(),
             limit_subject: String::new(),
             grips: Vec::new(),
             clamped_to: None,

@@ -12,14 +12,16 @@ use crate::attempt::{Attempt, Metered};
 use crate::config::Compiled;
 use crate::forward;
 use crate::host::{Clock, Now};
-use crate::limits::Asked;
+use crate::limits::{Asked, Used};
 use crate::text::{self, Decimal, refill};
 
 mod charges;
 mod outcome;
 mod settled;
+mod unsaid;
 
 pub(crate) use charges::Charges;
+pub(crate) use unsaid::{Tier, completed};
 
 pub use settled::{LogFields, Sample, Settled, TokenCounts};
 
@@ -75,8 +77,10 @@ impl Exchange {
         let (rule, text_bytes) = (admitted.route.rule, admitted.text_bytes);
         let (config, attempts) = (&self.config, &self.attempts);
         let estimates = config.settings.estimate_unknown_usage;
+        let asked_tier = admitted.asked_tier.as_str();
         let used = |attempt: &Attempt, unit| {
-            admission::used_by(config, attempt, unit, text_bytes, estimates)
+            let metered = attempt.metered(text_bytes, estimates);
+            admission::used_by(config, attempt, unit, &metered, asked_tier)
         };
         let record = settled.record.get_or_insert_default();
         let mut charges = Charges::new(&mut record.charges);
@@ -156,12 +160,12 @@ impl Exchange {
         refill(&mut entry.reason, attempt.left_for);
         let estimates = self.config.settings.estimate_unknown_usage;
         let metered = attempt.metered(admitted.text_bytes, estimates);
-        write_usage(entry.usage.get_or_insert_default(), &metered, attempt);
-        entry.costs.clear();
         let price = price_at_start(&self.config, attempt);
-        entry
-            .costs
-            .extend(class_costs(&metered.usage, price, attempt.service_tier()));
+        let (tokens, tier) = completed(&metered, attempt.tier(&admitted.asked_tier), price);
+        let usage = entry.usage.get_or_insert_default();
+        write_usage(usage, &metered, &tokens, tier);
+        entry.costs.clear();
+        entry.costs.extend(class_costs(&tokens, price, tier));
     }
 
     /// Which try it was, at what, and when it began.
@@ -302,20 +306,17 @@ fn count_tokens(record: &UsageRecord, sample: &mut Sample) {
     }
 }
 
-fn write_usage(entry: &mut wire::Usage, metered: &Metered, attempt: &Attempt) {
-    write_tokens(entry, metered);
-    refill(&mut entry.service_tier, attempt.service_tier());
-}
-
-pub(crate) fn write_tokens(entry: &mut wire::Usage, metered: &Metered) {
-    entry.input = metered.usage.input;
-    entry.cached_input = metered.usage.cached_input;
-    entry.cache_write = metered.usage.cache_write;
-    entry.cache_write_1h = metered.usage.cache_write_1h;
-    entry.input_audio = metered.usage.input_audio;
-    entry.output = metered.usage.output;
-    entry.reasoning = metered.usage.reasoning;
-    entry.output_audio = metered.usage.output_audio;
+/// Writes tokens by who says so, and the tier that they are priced as.
+pub(crate) fn write_usage(entry: &mut wire::Usage, metered: &Metered, tokens: &Usage, tier: &str) {
+    entry.input = tokens.input;
+    entry.cached_input = tokens.cached_input;
+    entry.cache_write = tokens.cache_write;
+    entry.cache_write_1h = tokens.cache_write_1h;
+    entry.input_audio = tokens.input_audio;
+    entry.output = tokens.output;
+    entry.reasoning = tokens.reasoning;
+    entry.output_audio = tokens.output_audio;
+    refill(&mut entry.service_tier, tier);
     entry.source = metered.source.into();
     refill(&mut entry.method, metered.method);
 }
@@ -339,13 +340,20 @@ pub(crate) fn class_costs(
     used.map(|cost| class_cost(&cost))
 }
 
-/// What an attempt cost, over every class that has a price.
-pub(super) fn cost_nusd(config: &Compiled, attempt: &Attempt, metered: &Metered) -> u64 {
+/// What an attempt used, as its record says. Classes without a price cost nothing.
+pub(super) fn used_of(
+    config: &Compiled,
+    attempt: &Attempt,
+    metered: &Metered,
+    asked_tier: &str,
+) -> Used {
     let price = price_at_start(config, attempt);
-    let costs = class_costs(&metered.usage, price, attempt.service_tier());
-    costs.fold(0, |sum, cost| {
+    let (usage, tier) = completed(metered, attempt.tier(asked_tier), price);
+    let costs = class_costs(&usage, price, tier);
+    let cost_nusd = costs.fold(0_u64, |sum, cost| {
         sum.saturating_add(cost.cost_nusd.unwrap_or(0))
-    })
+    });
+    Used { usage, cost_nusd }
 }
 
 fn class_cost(cost: &price::ClassCost) -> wire::ClassCost {

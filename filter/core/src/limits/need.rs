@@ -48,6 +48,16 @@ pub(crate) enum Unbounded {
     Price,
 }
 
+/// Tokens that one attempt has at most, as far as its strict limits count them; `None`: they do not,
+/// or nothing bounds them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Most {
+    /// Of the prompt.
+    pub input: Option<u64>,
+    /// Of the answer, all choices together.
+    pub output: Option<u64>,
+}
+
 /// Input and output tokens.
 #[derive(Clone, Copy, Debug)]
 struct Tokens {
@@ -93,24 +103,50 @@ fn likely(asked: &Asked, offer: &Offer<'_>) -> Tokens {
 }
 
 fn bound(unit: LimitUnit, asked: &Asked, offer: &Offer<'_>) -> Result<u64, Unbounded> {
-    let tools = if asked.has_tools { TOOLS_TOKENS } else { 0 };
-    let by_bytes = (!asked.has_media).then(|| asked.body_bytes.saturating_add(tools));
-    let input = least(by_bytes, offer.context_window).ok_or(Unbounded::ContextWindow);
-    let output = least(asked.max_output, offer.context_window).ok_or(Unbounded::MaxTokens);
-    let counts_input = unit != LimitUnit::OutputTokens;
-    let counts_output = !matches!(
-        unit,
-        LimitUnit::InputTokens | LimitUnit::UncachedInputTokens
-    );
+    let most = most(asked, offer.context_window);
+    let input = most.input.ok_or(Unbounded::ContextWindow);
+    let output = most.output.ok_or(Unbounded::MaxTokens);
     let tokens = Tokens {
-        input: if counts_input { input? } else { 0 },
-        output: if counts_output {
-            output?.saturating_mul(asked.choices.max(1))
-        } else {
-            0
-        },
+        input: if counts_input(unit) { input? } else { 0 },
+        output: if counts_output(unit) { output? } else { 0 },
     };
     Ok(amount(unit, tokens, || dearest_price(tokens, offer)))
+}
+
+/// What strict limits in these units take an attempt to have at most.
+pub(crate) fn most_of(
+    units: impl Iterator<Item = LimitUnit>,
+    asked: &Asked,
+    context_window: Option<u64>,
+) -> Most {
+    let all = most(asked, context_window);
+    units.fold(Most::default(), |counted, unit| Most {
+        input: counted.input.or(all.input.filter(|_| counts_input(unit))),
+        output: counted
+            .output
+            .or(all.output.filter(|_| counts_output(unit))),
+    })
+}
+
+fn most(asked: &Asked, context_window: Option<u64>) -> Most {
+    let tools = if asked.has_tools { TOOLS_TOKENS } else { 0 };
+    let by_bytes = (!asked.has_media).then(|| asked.body_bytes.saturating_add(tools));
+    let one = least(asked.max_output, context_window);
+    Most {
+        input: least(by_bytes, context_window),
+        output: one.map(|tokens| tokens.saturating_mul(asked.choices.max(1))),
+    }
+}
+
+fn counts_input(unit: LimitUnit) -> bool {
+    unit != LimitUnit::OutputTokens
+}
+
+fn counts_output(unit: LimitUnit) -> bool {
+    !matches!(
+        unit,
+        LimitUnit::InputTokens | LimitUnit::UncachedInputTokens
+    )
 }
 
 fn least(a: Option<u64>, b: Option<u64>) -> Option<u64> {

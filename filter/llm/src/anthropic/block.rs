@@ -39,7 +39,7 @@ pub(super) enum Block<'r> {
     ToolResult {
         tool_use_id: Cow<'r, str>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        content: Vec<Block<'r>>,
+        content: Vec<Self>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
         #[serde(skip_serializing_if = "Option::is_none")]

@@ -8,6 +8,22 @@ use serde_json::value::RawValue;
 
 use crate::conversation::Finish;
 
+/// A text. It is borrowed where it has no escapes, which an `Option<Cow<str>>` never is.
+#[derive(Deserialize)]
+pub(super) struct Said<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl<'a> Said<'a> {
+    pub(super) fn text(self) -> Cow<'a, str> {
+        let Self(text) = self;
+        text
+    }
+
+    /// A text that is not empty.
+    pub(super) fn filled(said: Option<Self>) -> Option<Cow<'a, str>> {
+        said.map(Self::text).filter(|text| !text.is_empty())
+    }
+}
+
 /// A message, in an answer of its own or at a stream's start.
 #[derive(Deserialize)]
 pub(super) struct Message<'a> {
@@ -20,7 +36,7 @@ pub(super) struct Message<'a> {
     #[serde(borrow, default)]
     pub(super) stop_reason: Option<&'a str>,
     #[serde(borrow, default)]
-    pub(super) stop_sequence: Option<Cow<'a, str>>,
+    pub(super) stop_sequence: Option<Said<'a>>,
     #[serde(borrow, default)]
     pub(super) usage: Option<&'a RawValue>,
 }
@@ -31,17 +47,17 @@ pub(super) struct Block<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) kind: &'a str,
     #[serde(borrow, default)]
-    pub(super) text: Option<Cow<'a, str>>,
+    pub(super) text: Option<Said<'a>>,
     #[serde(borrow, default)]
-    pub(super) thinking: Option<Cow<'a, str>>,
+    pub(super) thinking: Option<Said<'a>>,
     #[serde(borrow, default)]
-    pub(super) signature: Option<Cow<'a, str>>,
+    pub(super) signature: Option<Said<'a>>,
     #[serde(borrow, default)]
-    pub(super) data: Option<Cow<'a, str>>,
+    pub(super) data: Option<Said<'a>>,
     #[serde(borrow, default)]
-    pub(super) id: Option<Cow<'a, str>>,
+    pub(super) id: Option<Said<'a>>,
     #[serde(borrow, default)]
-    pub(super) name: Option<Cow<'a, str>>,
+    pub(super) name: Option<Said<'a>>,
     #[serde(borrow, default)]
     pub(super) input: Option<&'a RawValue>,
 }
@@ -67,17 +83,17 @@ pub(super) struct Event<'a> {
 #[derive(Default, Deserialize)]
 pub(super) struct Delta<'a> {
     #[serde(borrow, default)]
-    pub(super) text: Option<Cow<'a, str>>,
+    pub(super) text: Option<Said<'a>>,
     #[serde(borrow, default)]
-    pub(super) thinking: Option<Cow<'a, str>>,
+    pub(super) thinking: Option<Said<'a>>,
     #[serde(borrow, default)]
-    pub(super) signature: Option<Cow<'a, str>>,
+    pub(super) signature: Option<Said<'a>>,
     #[serde(borrow, default)]
-    pub(super) partial_json: Option<Cow<'a, str>>,
+    pub(super) partial_json: Option<Said<'a>>,
     #[serde(borrow, default)]
     pub(super) stop_reason: Option<&'a str>,
     #[serde(borrow, default)]
-    pub(super) stop_sequence: Option<Cow<'a, str>>,
+    pub(super) stop_sequence: Option<Said<'a>>,
 }
 
 /// What a `stop_reason` means.

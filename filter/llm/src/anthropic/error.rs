@@ -54,6 +54,7 @@ const fn kind(status: u16) -> &'static str {
         403 => "permission_error",
         404 => "not_found_error",
         408 | 504 => "timeout_error",
+        409 => "conflict_error",
         413 => "request_too_large",
         429 => "rate_limit_error",
         503 | 529 => "overloaded_error",
@@ -198,11 +199,17 @@ mod tests {
             (400, "invalid_request_error"),
             (401, "authentication_error"),
             (403, "permission_error"),
+            (402, "billing_error"),
             (404, "not_found_error"),
+            (409, "conflict_error"),
             (413, "request_too_large"),
+            (422, "invalid_request_error"),
+            (429, "rate_limit_error"),
             (500, "api_error"),
             (502, "api_error"),
+            (503, "overloaded_error"),
             (504, "timeout_error"),
+            (529, "overloaded_error"),
         ] {
             assert_eq!(super::kind(status), kind);
         }

@@ -9,12 +9,15 @@ use super::name::Name;
 use crate::conversation::Effort;
 use crate::json::{Leaf, Reader, Scanner};
 use crate::request::{
-    EditPoints, MissingOutput, Needs, OutputPoints, Request, RequestFault, Span, convert, members,
-    present,
+    Edit, EditPoints, MissingOutput, Needs, OutputPoints, Request, RequestFault, Span, convert,
+    members, present,
 };
 
 /// The member of `metadata` that names the user; others are labels.
 const USER: &str = "user_id";
+
+/// The version that Vertex is told, in the place of the model.
+const VERSION_FOR_MODEL: &str = r#""anthropic_version":"vertex-2023-10-16""#;
 
 /// Reads a request.
 pub(crate) fn parse(body: &[u8]) -> Result<Request<'_>, RequestFault> {
@@ -55,6 +58,10 @@ pub(crate) fn parse(body: &[u8]) -> Result<Request<'_>, RequestFault> {
                     after: ",",
                 }),
             },
+            vertex: Some(Edit {
+                span: Span::of(body, model).with_name(body),
+                with: VERSION_FOR_MODEL,
+            }),
         },
     })
 }

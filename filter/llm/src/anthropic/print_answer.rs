@@ -1,68 +1,27 @@
 //! Prints a whole answer for a client of Anthropic's Messages.
 
-use std::borrow::Cow;
-
-use serde::Serialize;
-
 use super::block::{Block, input};
-use super::print_events::UsageShown;
+use super::message::{MessageShown, signed_id, stop_reason};
 use crate::conversation::{Answer, Finish, Part, Thinking};
-use crate::openai::chat::thought::SignedId;
 use crate::translate::AnswerTerms;
-
-#[derive(Serialize)]
-struct Document<'r> {
-    id: Cow<'r, str>,
-    #[serde(rename = "type")]
-    kind: &'static str,
-    role: &'static str,
-    model: &'r str,
-    content: Vec<Block<'r>>,
-    stop_reason: &'static str,
-    stop_sequence: Option<&'r str>,
-    usage: UsageShown,
-}
 
 /// Prints an answer.
 pub(crate) fn print_answer(answer: &Answer<'_>, terms: &AnswerTerms<'_>) -> Vec<u8> {
-    let document = Document {
-        id: message_id(&answer.id, terms.request_id),
-        kind: "message",
-        role: "assistant",
-        model: terms.model,
+    let finish = answer.finish.unwrap_or(Finish::Stop);
+    let usage = answer.usage.unwrap_or_default();
+    let message = MessageShown {
         content: answer.parts.iter().filter_map(block).collect(),
-        stop_reason: stop_reason(
-            answer.finish.unwrap_or(Finish::Stop),
-            answer.stop_sequence.is_some(),
-        ),
+        stop_reason: Some(stop_reason(finish, answer.stop_sequence.is_some())),
         stop_sequence: answer.stop_sequence.as_deref(),
-        usage: UsageShown::of(&answer.usage.unwrap_or_default()),
+        ..MessageShown::new(&answer.id, terms.request_id, terms.model, &usage)
     };
-    serde_json::to_vec(&document).unwrap_or_default()
+    serde_json::to_vec(&message).unwrap_or_default()
 }
 
-/// The provider's id, or one of the request's.
-pub(super) fn message_id<'r>(id: &'r str, request_id: &str) -> Cow<'r, str> {
-    if id.is_empty() {
-        Cow::Owned(format!("msg_{request_id}"))
-    } else {
-        Cow::Borrowed(id)
-    }
-}
-
-/// The word of a finish.
-pub(super) const fn stop_reason(finish: Finish, has_sequence: bool) -> &'static str {
-    match finish {
-        Finish::Stop if has_sequence => "stop_sequence",
-        Finish::Stop | Finish::Error => "end_turn",
-        Finish::Length => "max_tokens",
-        Finish::ToolCalls => "tool_use",
-        Finish::ContentFilter | Finish::Refusal => "refusal",
-    }
-}
-
+/// A part as a block. Empty text is none: a client that sent it back would be refused.
 fn block<'r>(part: &'r Part<'_>) -> Option<Block<'r>> {
     Some(match part {
+        Part::Text { text, .. } | Part::Refusal(text) if text.is_empty() => return None,
         Part::Text { text, .. } | Part::Refusal(text) => Block::Text {
             text,
             cache_control: None,
@@ -82,10 +41,68 @@ fn block<'r>(part: &'r Part<'_>) -> Option<Block<'r>> {
     })
 }
 
-/// A call's id with the signature in it, which comes back with the result.
-pub(super) fn signed_id<'r>(id: &'r str, signature: Option<&str>) -> Cow<'r, str> {
-    match signature {
-        None => Cow::Borrowed(id),
-        signature => Cow::Owned(SignedId { id, signature }.to_string()),
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::conversation::ToolCall;
+
+    fn printed(answer: &Answer<'_>) -> Value {
+        let terms = AnswerTerms {
+            request_id: "id-1",
+            model: "alias",
+            created_at_s: 0,
+            shows_usage: true,
+        };
+        serde_json::from_slice(&print_answer(answer, &terms)).unwrap()
+    }
+
+    fn call(arguments: &'static str) -> Part<'static> {
+        Part::ToolCall(ToolCall {
+            id: "c1".into(),
+            name: "f".into(),
+            arguments: arguments.into(),
+            signature: None,
+            cache: None,
+        })
+    }
+
+    /// The form is of Anthropic's API reference, "Create a Message".
+    #[test]
+    fn an_answer_is_a_message_and_empty_text_is_left_away() {
+        let empty = Part::Text {
+            text: "".into(),
+            cache: None,
+        };
+        let answer = Answer {
+            model: "gpt".into(),
+            parts: vec![empty, Part::Refusal("No.".into()), call(r#"{"a": 1}"#)],
+            finish: Some(Finish::ToolCalls),
+            ..Answer::default()
+        };
+        let expected = json!({"id": "msg_id-1", "type": "message", "role": "assistant",
+            "model": "alias", "stop_reason": "tool_use", "stop_sequence": null,
+            "content": [{"type": "text", "text": "No."},
+                {"type": "tool_use", "id": "c1", "name": "f", "input": {"a": 1}}],
+            "usage": {"input_tokens": 0, "cache_creation_input_tokens": 0,
+                "cache_read_input_tokens": 0, "output_tokens": 0}});
+        assert_eq!(printed(&answer), expected);
+    }
+
+    #[test]
+    fn arguments_that_are_no_object_are_kept_inside_one() {
+        for (arguments, input) in [
+            ("", json!({})),
+            (" {\"a\":[]} ", json!({"a": []})),
+            ("[1]", json!({"arguments": "[1]"})),
+            ("{\"a\":", json!({"arguments": "{\"a\":"})),
+        ] {
+            let answer = Answer {
+                parts: vec![call(arguments)],
+                ..Answer::default()
+            };
+            assert_eq!(printed(&answer)["content"][0]["input"], input);
+        }
     }
 }

@@ -1,33 +1,11 @@
 //! Prints a stream for a client of Anthropic's Messages: blocks, one open at a time.
 
-use serde::Serialize;
-use serde_json::{Value, json};
-
-use super::print_answer::{message_id, signed_id, stop_reason};
+use super::block::{Block, input};
+use super::event::{DeltaShown, EndShown, EventShown};
+use super::message::{MessageShown, UsageShown, signed_id, stop_reason};
 use crate::conversation::{Event, EventQueue, Finish};
 use crate::translate::{AnswerTerms, PrintEvents};
 use crate::usage::Usage;
-
-/// A usage as it is told: what was cached stands beside the input.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-pub(super) struct UsageShown {
-    input_tokens: u64,
-    cache_creation_input_tokens: u64,
-    cache_read_input_tokens: u64,
-    output_tokens: u64,
-}
-
-impl UsageShown {
-    pub(super) const fn of(usage: &Usage) -> Self {
-        let beside = usage.cached_input.saturating_add(usage.cache_write);
-        Self {
-            input_tokens: usage.input.saturating_sub(beside),
-            cache_creation_input_tokens: usage.cache_write,
-            cache_read_input_tokens: usage.cached_input,
-            output_tokens: usage.output,
-        }
-    }
-}
 
 /// A stream as far as it has been printed.
 #[derive(Debug)]
@@ -40,6 +18,8 @@ pub(crate) struct MessageEvents {
 struct State {
     request_id: String,
     model: String,
+    /// The provider's, until it is told.
+    id: String,
     has_started: bool,
     open: Option<Open>,
     blocks: u32,
@@ -52,8 +32,17 @@ struct State {
 enum Open {
     Text,
     Thinking,
-    ToolUse,
+    ToolUse { has_input: bool },
 }
+
+const TEXT: Block<'static> = Block::Text {
+    text: "",
+    cache_control: None,
+};
+const THINKING: Block<'static> = Block::Thinking {
+    thinking: "",
+    signature: "",
+};
 
 impl MessageEvents {
     pub(crate) fn new(terms: &AnswerTerms<'_>) -> Self {
@@ -62,6 +51,7 @@ impl MessageEvents {
             state: State {
                 request_id: terms.request_id.to_owned(),
                 model: terms.model.to_owned(),
+                id: String::new(),
                 has_started: false,
                 open: None,
                 blocks: 0,
@@ -82,30 +72,20 @@ impl PrintEvents for MessageEvents {
 impl State {
     fn print(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
         match event {
-            Event::Start { id, .. } => self.start(id, out),
+            Event::Start { id, .. } => self.id = id.as_ref().to_owned(),
             Event::Usage(usage) => self.usage = *usage,
             Event::Finish {
                 finish,
                 stop_sequence,
             } => self.finish = Some((*finish, stop_sequence.as_deref().map(str::to_owned))),
-            Event::Text(text) | Event::Refusal(text) => {
-                self.open(Open::Text, || json!({"type": "text", "text": ""}), out);
-                self.delta(&json!({"type": "text_delta", "text": text}), out);
-            }
-            Event::Thinking(text) => {
-                self.open_thinking(out);
-                self.delta(&json!({"type": "thinking_delta", "thinking": text}), out);
-            }
+            Event::Text(text) | Event::Refusal(text) => self.text(text, out),
+            Event::Thinking(thinking) => self.think(DeltaShown::Thinking { thinking }, out),
             Event::Signature(signature) => {
-                self.open_thinking(out);
-                self.delta(
-                    &json!({"type": "signature_delta", "signature": signature}),
-                    out,
-                );
+                self.think(DeltaShown::Signature { signature }, out);
                 self.close(out);
             }
             Event::Redacted(data) => {
-                self.begin(&json!({"type": "redacted_thinking", "data": data}), out);
+                self.begin(Block::RedactedThinking { data }, out);
                 self.end(out);
             }
             Event::CallStart {
@@ -114,114 +94,106 @@ impl State {
                 signature,
                 ..
             } => {
-                let id = signed_id(id, signature.as_deref());
-                self.begin(
-                    &json!({"type": "tool_use", "id": id, "name": name, "input": {}}),
-                    out,
-                );
-                self.open = Some(Open::ToolUse);
+                let block = Block::ToolUse {
+                    id: signed_id(id, signature.as_deref()),
+                    name,
+                    input: input(""),
+                    cache_control: None,
+                };
+                self.begin(block, out);
+                self.open = Some(Open::ToolUse { has_input: false });
             }
-            Event::CallArguments { json, .. } => {
-                self.delta(
-                    &json!({"type": "input_json_delta", "partial_json": json}),
-                    out,
-                );
-            }
+            Event::CallArguments { json, .. } => self.input(json, out),
             Event::CallEnd { .. } => self.close(out),
             Event::Error(_) => {}
             Event::End => self.finish(out),
         }
     }
 
-    fn start(&mut self, id: &str, out: &mut Vec<u8>) {
+    fn text(&mut self, text: &str, out: &mut Vec<u8>) {
+        if !text.is_empty() {
+            self.open(Open::Text, TEXT, out);
+            self.delta(DeltaShown::Text { text }, out);
+        }
+    }
+
+    fn think(&mut self, delta: DeltaShown<'_>, out: &mut Vec<u8>) {
+        self.open(Open::Thinking, THINKING, out);
+        self.delta(delta, out);
+    }
+
+    fn input(&mut self, partial_json: &str, out: &mut Vec<u8>) {
+        if let Some(Open::ToolUse { has_input }) = &mut self.open
+            && !partial_json.is_empty()
+        {
+            *has_input = true;
+            self.delta(DeltaShown::Input { partial_json }, out);
+        }
+    }
+
+    /// Tells the message itself. It waits for its first block, since some providers tell the usage
+    /// of the prompt only after their first event.
+    fn start(&mut self, out: &mut Vec<u8>) {
         if std::mem::replace(&mut self.has_started, true) {
             return;
         }
-        let message = json!({
-            "id": message_id(id, &self.request_id),
-            "type": "message",
-            "role": "assistant",
-            "model": self.model,
-            "content": [],
-            "stop_reason": null,
-            "stop_sequence": null,
-            "usage": UsageShown::of(&self.usage),
-        });
-        event(
-            "message_start",
-            &json!({"type": "message_start", "message": message}),
-            out,
-        );
-    }
-
-    fn open_thinking(&mut self, out: &mut Vec<u8>) {
-        let block = || json!({"type": "thinking", "thinking": "", "signature": ""});
-        self.open(Open::Thinking, block, out);
+        let message = MessageShown::new(&self.id, &self.request_id, &self.model, &self.usage);
+        EventShown::MessageStart { message }.write(out);
     }
 
     /// Has a block of this kind open.
-    fn open(&mut self, kind: Open, block: impl FnOnce() -> Value, out: &mut Vec<u8>) {
+    fn open(&mut self, kind: Open, block: Block<'_>, out: &mut Vec<u8>) {
         if self.open != Some(kind) {
-            self.begin(&block(), out);
+            self.begin(block, out);
             self.open = Some(kind);
         }
     }
 
-    fn begin(&mut self, block: &Value, out: &mut Vec<u8>) {
-        self.start("", out);
+    fn begin(&mut self, content_block: Block<'_>, out: &mut Vec<u8>) {
+        self.start(out);
         self.close(out);
-        let start = json!({
-            "type": "content_block_start",
-            "index": self.blocks,
-            "content_block": block,
-        });
-        event("content_block_start", &start, out);
+        let start = EventShown::ContentBlockStart {
+            index: self.blocks,
+            content_block,
+        };
+        start.write(out);
     }
 
-    fn delta(&self, delta: &Value, out: &mut Vec<u8>) {
-        let delta = json!({
-            "type": "content_block_delta",
-            "index": self.blocks,
-            "delta": delta,
-        });
-        event("content_block_delta", &delta, out);
+    fn delta(&self, delta: DeltaShown<'_>, out: &mut Vec<u8>) {
+        let delta = EventShown::ContentBlockDelta {
+            index: self.blocks,
+            delta,
+        };
+        delta.write(out);
     }
 
     fn close(&mut self, out: &mut Vec<u8>) {
-        if self.open.take().is_some() {
-            self.end(out);
+        let Some(open) = self.open.take() else { return };
+        if open == (Open::ToolUse { has_input: false }) {
+            self.delta(DeltaShown::Input { partial_json: "{}" }, out);
         }
+        self.end(out);
     }
 
     fn end(&mut self, out: &mut Vec<u8>) {
-        let stop = json!({"type": "content_block_stop", "index": self.blocks});
-        event("content_block_stop", &stop, out);
+        EventShown::ContentBlockStop { index: self.blocks }.write(out);
         self.blocks += 1;
     }
 
     /// Finish and usage are told together: some providers tell the usage last.
     fn finish(&mut self, out: &mut Vec<u8>) {
-        self.start("", out);
+        self.start(out);
         self.close(out);
         let (finish, stop_sequence) = self.finish.take().unwrap_or((Finish::Stop, None));
-        let delta = json!({
-            "type": "message_delta",
-            "delta": {
-                "stop_reason": stop_reason(finish, stop_sequence.is_some()),
-                "stop_sequence": stop_sequence,
-            },
-            "usage": UsageShown::of(&self.usage),
-        });
-        event("message_delta", &delta, out);
-        event("message_stop", &json!({"type": "message_stop"}), out);
+        let delta = EndShown {
+            stop_reason: stop_reason(finish, stop_sequence.is_some()),
+            stop_sequence: stop_sequence.as_deref(),
+        };
+        let usage = UsageShown::of(&self.usage);
+        EventShown::MessageDelta { delta, usage }.write(out);
+        EventShown::MessageStop.write(out);
     }
 }
 
-/// Appends an event.
-pub(super) fn event(name: &str, data: &Value, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"event: ");
-    out.extend_from_slice(name.as_bytes());
-    out.extend_from_slice(b"\ndata: ");
-    out.extend(serde_json::to_vec(data).unwrap_or_default());
-    out.extend_from_slice(b"\n\n");
-}
+#[cfg(test)]
+mod tests;

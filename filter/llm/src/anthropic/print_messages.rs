@@ -102,9 +102,8 @@ impl<'r> Transcript<'r> {
         self.turns
     }
 
-    /// Whether thinking may be on: the provider refuses it after calls of its own that it has no
-    /// thinking of.
-    pub(super) fn takes_thinking(&self) -> bool {
+    /// Whether the last calls, if there are any, have the thinking that led to them.
+    pub(super) fn calls_are_thought(&self) -> bool {
         let last = self.turns.iter().rfind(|turn| turn.role == "assistant");
         let Some(last) = last else { return true };
         let has = |is: fn(&Block<'_>) -> bool| last.content.iter().any(is);

@@ -7,15 +7,11 @@ use serde_json::value::RawValue;
 
 use super::block::{Block, CacheControl};
 use super::print_messages::{Marks, Transcript, Turn};
-use crate::conversation::{Effort, Format, Reasoning, Request, Tool, ToolChoice};
+use super::print_reasoning::{Sampling, Thinking, ThinkingShown};
+use crate::conversation::{Format, Request, Tool, ToolChoice};
 use crate::request::RequestFault;
 use crate::translate::{Printed, Terms};
 
-/// Sampling temperature goes up to this.
-const MOST_TEMPERATURE: f64 = 1.0;
-/// While it thinks, only the most likely tokens may be left away.
-const LEAST_THINKING_TOP_P: f64 = 0.95;
-const LEAST_BUDGET_TOKENS: u64 = 1024;
 const VERTEX_VERSION: &str = "vertex-2023-10-16";
 
 #[derive(Serialize)]
@@ -73,15 +69,11 @@ struct ChoiceShown<'r> {
 }
 
 #[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum ThinkingShown {
-    Enabled { budget_tokens: u64 },
-    Disabled,
-}
-
-#[derive(Serialize)]
 struct OutputConfig<'r> {
-    format: FormatShown<'r>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<FormatShown<'r>>,
 }
 
 #[derive(Serialize)]
@@ -115,15 +107,10 @@ pub(crate) fn print_request(
     let transcript = Transcript::print(&request.messages, terms.quirks, marks)?;
     let said = terms.max_output_tokens.or(request.max_output_tokens);
     let max_tokens = said.unwrap_or(terms.default_max_output_tokens);
-    let takes_thinking = transcript.takes_thinking();
-    let thinking = thinking(
-        request.reasoning,
-        max_tokens,
-        takes_thinking,
-        terms,
-        &mut left_out,
-    );
-    let is_thinking = matches!(thinking, Some(ThinkingShown::Enabled { .. }));
+    let calls_are_thought = transcript.calls_are_thought();
+    let thinking = Thinking::of(request, max_tokens, calls_are_thought, terms, &mut left_out);
+    let is_thinking = thinking.is_on();
+    let sampling = Sampling::of(request, is_thinking, terms, &mut left_out);
     let is_vertex = terms.quirks.is_vertex;
     name_untold(request, &mut left_out);
     let document = Document {
@@ -133,12 +120,12 @@ pub(crate) fn print_request(
         system,
         tools,
         tool_choice: tool_choice(request, is_thinking, &mut left_out),
-        temperature: temperature(request.temperature, is_thinking, &mut left_out),
-        top_p: top_p(request.top_p, is_thinking, &mut left_out),
-        top_k: top_k(request.top_k, is_thinking, &mut left_out),
+        temperature: sampling.temperature,
+        top_p: sampling.top_p,
+        top_k: sampling.top_k,
         stop_sequences: &request.stop,
-        thinking,
-        output_config: output_config(&request.format, terms, &mut left_out),
+        output_config: output_config(thinking.effort, &request.format, terms, &mut left_out),
+        thinking: thinking.shown,
         metadata: request.user.as_deref().map(|user_id| Metadata { user_id }),
         stream: request.stream,
         messages: transcript.finish(&mut left_out),
@@ -205,87 +192,23 @@ fn tool_choice<'r>(
     })
 }
 
-/// Thinking that fits: a budget of its own within the output.
-fn thinking(
-    reasoning: Option<Reasoning>,
-    max_tokens: u64,
-    takes_thinking: bool,
-    terms: &Terms<'_>,
-    left_out: &mut Vec<String>,
-) -> Option<ThinkingShown> {
-    let reasoning = reasoning?;
-    let is_none = reasoning.effort == Some(Effort::None) || reasoning.budget_tokens == Some(0);
-    if terms.quirks.no_reasoning {
-        if !is_none {
-            left_out.push("reasoning".to_owned());
-        }
-        return None;
-    }
-    if is_none {
-        return Some(ThinkingShown::Disabled);
-    }
-    let wanted = reasoning.budget().unwrap_or(LEAST_BUDGET_TOKENS);
-    let budget_tokens = wanted
-        .max(LEAST_BUDGET_TOKENS)
-        .min(max_tokens.saturating_sub(1));
-    if budget_tokens < LEAST_BUDGET_TOKENS {
-        left_out.push("reasoning (too few tokens of output for it)".to_owned());
-        return None;
-    }
-    if !takes_thinking {
-        left_out.push("reasoning (the last calls were made without)".to_owned());
-        return None;
-    }
-    Some(ThinkingShown::Enabled { budget_tokens })
-}
-
-fn temperature(asked: Option<f64>, is_thinking: bool, left_out: &mut Vec<String>) -> Option<f64> {
-    let asked = asked?;
-    if is_thinking && asked < MOST_TEMPERATURE {
-        left_out.push("temperature (while thinking)".to_owned());
-        return None;
-    }
-    let taken = asked.clamp(0.0, MOST_TEMPERATURE);
-    if (taken - asked).abs() > f64::EPSILON {
-        left_out.push("temperature (clamped)".to_owned());
-    }
-    Some(taken)
-}
-
-fn top_p(asked: Option<f64>, is_thinking: bool, left_out: &mut Vec<String>) -> Option<f64> {
-    let asked = asked?;
-    if is_thinking && asked < LEAST_THINKING_TOP_P {
-        left_out.push("top_p (while thinking)".to_owned());
-        return None;
-    }
-    Some(asked)
-}
-
-fn top_k(asked: Option<u64>, is_thinking: bool, left_out: &mut Vec<String>) -> Option<u64> {
-    if asked.is_some() && is_thinking {
-        left_out.push("top_k (while thinking)".to_owned());
-        return None;
-    }
-    asked
-}
-
 fn output_config<'r>(
+    effort: Option<&'static str>,
     format: &'r Format<'_>,
     terms: &Terms<'_>,
     left_out: &mut Vec<String>,
 ) -> Option<OutputConfig<'r>> {
-    match format {
+    let format = match format {
         Format::Text => None,
-        Format::Schema(schema) if !terms.quirks.no_json_schema => Some(OutputConfig {
-            format: FormatShown::JsonSchema {
-                schema: &schema.schema,
-            },
+        Format::Schema(schema) if !terms.quirks.no_json_schema => Some(FormatShown::JsonSchema {
+            schema: &schema.schema,
         }),
         Format::Json | Format::Schema(_) => {
             left_out.push("response_format".to_owned());
             None
         }
-    }
+    };
+    (effort.is_some() || format.is_some()).then_some(OutputConfig { effort, format })
 }
 
 /// Sampling that this API does not know.

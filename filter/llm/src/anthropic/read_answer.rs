@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use super::document::{Block, Message, finish};
+use super::document::{Block, Message, Said, finish};
 use super::reported::Reported;
 use crate::conversation::{Answer, Part, Thinking, ToolCall};
 
@@ -26,7 +26,7 @@ pub(crate) fn read_answer(document: &[u8]) -> Option<Answer<'_>> {
         model: message.model,
         parts: message.content.into_iter().filter_map(part).collect(),
         finish: message.stop_reason.map(finish),
-        stop_sequence: message.stop_sequence,
+        stop_sequence: message.stop_sequence.map(Said::text),
         usage: reported.canonical(),
     })
 }
@@ -35,17 +35,19 @@ pub(crate) fn read_answer(document: &[u8]) -> Option<Answer<'_>> {
 fn part(block: Block<'_>) -> Option<Part<'_>> {
     Some(match block.kind {
         "text" => Part::Text {
-            text: block.text.filter(|text| !text.is_empty())?,
+            text: Said::filled(block.text)?,
             cache: None,
         },
         "thinking" => Part::Thinking(Thinking::Shown {
-            text: block.thinking.unwrap_or_default(),
-            signature: block.signature.filter(|signature| !signature.is_empty()),
+            text: Said::filled(block.thinking).unwrap_or_default(),
+            signature: Said::filled(block.signature),
         }),
-        "redacted_thinking" => Part::Thinking(Thinking::Redacted { data: block.data? }),
+        "redacted_thinking" => Part::Thinking(Thinking::Redacted {
+            data: block.data?.text(),
+        }),
         "tool_use" => Part::ToolCall(ToolCall {
-            id: block.id?,
-            name: block.name?,
+            id: block.id?.text(),
+            name: block.name?.text(),
             arguments: Cow::Borrowed(block.input.map_or("{}", RawValue::get)),
             signature: None,
             cache: None,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use super::document::{self, Block, Delta, finish};
+use super::document::{self, Block, Delta, Said, finish};
 use super::error;
 use super::reported::Reported;
 use crate::conversation::Event;
@@ -89,8 +89,8 @@ impl AnthropicEvents {
                 self.calls += 1;
                 hand_on(Event::CallStart {
                     call,
-                    id: block.id.unwrap_or_default(),
-                    name: block.name.unwrap_or_default(),
+                    id: Said::filled(block.id).unwrap_or_default(),
+                    name: Said::filled(block.name).unwrap_or_default(),
                     signature: None,
                 });
                 // Empty here, but for providers that tell it all at once.
@@ -106,7 +106,11 @@ impl AnthropicEvents {
                     has_arguments: is_told,
                 });
             }
-            "redacted_thinking" => hand_on(Event::Redacted(block.data.unwrap_or_default())),
+            "redacted_thinking" => {
+                hand_on(Event::Redacted(
+                    Said::filled(block.data).unwrap_or_default(),
+                ));
+            }
             "text" | "thinking" => {
                 let delta = Delta {
                     text: block.text,
@@ -121,17 +125,17 @@ impl AnthropicEvents {
     }
 
     fn delta(&mut self, index: u32, delta: Delta<'_>, hand_on: &mut dyn FnMut(Event<'_>)) {
-        if let Some(text) = filled(delta.text) {
+        if let Some(text) = Said::filled(delta.text) {
             hand_on(Event::Text(text));
         }
-        if let Some(text) = filled(delta.thinking) {
+        if let Some(text) = Said::filled(delta.thinking) {
             hand_on(Event::Thinking(text));
         }
-        if let Some(signature) = filled(delta.signature) {
+        if let Some(signature) = Said::filled(delta.signature) {
             hand_on(Event::Signature(signature));
         }
         let open = self.call.as_mut().filter(|open| open.block == index);
-        if let (Some(open), Some(json)) = (open, filled(delta.partial_json)) {
+        if let (Some(open), Some(json)) = (open, Said::filled(delta.partial_json)) {
             open.has_arguments = true;
             hand_on(Event::CallArguments {
                 call: open.call,
@@ -153,16 +157,14 @@ impl AnthropicEvents {
     }
 }
 
-/// A text that is not empty.
-fn filled(text: Option<Cow<'_, str>>) -> Option<Cow<'_, str>> {
-    text.filter(|text| !text.is_empty())
-}
-
 fn finished(delta: Delta<'_>, hand_on: &mut dyn FnMut(Event<'_>)) {
     if let Some(word) = delta.stop_reason {
         hand_on(Event::Finish {
             finish: finish(word),
-            stop_sequence: delta.stop_sequence,
+            stop_sequence: delta.stop_sequence.map(Said::text),
         });
     }
 }
+
+#[cfg(test)]
+mod tests;

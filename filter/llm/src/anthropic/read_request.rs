@@ -236,3 +236,6 @@ fn thinking<'a>(
     thinking.leave(left_out);
     Ok(Some(read))
 }
+
+#[cfg(test)]
+mod tests;

@@ -59,7 +59,7 @@ fn as_told(asked: Reasoning, max_output_tokens: Option<u64>) -> Reasoning {
     });
     Reasoning {
         budget_tokens: budget,
-        is_shown: (budget != Some(0)).then_some(true),
+        is_shown: (budget != Some(0)).then_some(asked.is_shown != Some(false)),
         ..asked
     }
 }

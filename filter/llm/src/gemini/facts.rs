@@ -174,6 +174,7 @@ impl<'a> Members<'a> {
                 said: [span_of(config.max_output_tokens), None],
                 missing: (!is_null).then_some(missing),
             },
+            vertex: None,
         }
     }
 }

@@ -47,6 +47,7 @@ pub(crate) trait ReadAnswer: Reader + Default {
 #[derive(Clone, Debug)]
 pub(super) enum Documents {
     Chat(Documented<openai::answer::Answer>),
+    Responses(Documented<openai::responses::answer::Answer>),
     Gemini(Documented<gemini::answer::Answer>),
     Messages(Documented<anthropic::answer::Answer>),
     Count(Documented<anthropic::count_tokens::Count>),
@@ -55,6 +56,7 @@ pub(super) enum Documents {
 impl Documents {
     pub(super) fn new(api: Api) -> Self {
         match api {
+            Api::Responses => Self::Responses(Documented::new()),
             Api::GenerateContent => Self::Gemini(Documented::new()),
             Api::Messages => Self::Messages(Documented::new()),
             Api::CountTokens => Self::Count(Documented::new()),
@@ -67,6 +69,7 @@ impl Documents {
     pub(super) fn read(&mut self, piece: Piece<'_>) -> Stripped {
         match self {
             Self::Chat(documents) => documents.read(piece),
+            Self::Responses(documents) => documents.read(piece),
             Self::Gemini(documents) => documents.read(piece),
             Self::Messages(documents) => documents.read(piece),
             Self::Count(documents) => documents.read(piece),
@@ -77,6 +80,7 @@ impl Documents {
     pub(super) fn feed(&mut self, chunk: &[u8]) -> bool {
         match self {
             Self::Chat(documents) => documents.feed(chunk),
+            Self::Responses(documents) => documents.feed(chunk),
             Self::Gemini(documents) => documents.feed(chunk),
             Self::Messages(documents) => documents.feed(chunk),
             Self::Count(documents) => documents.feed(chunk),
@@ -87,6 +91,7 @@ impl Documents {
     pub(super) fn finish(&mut self) -> bool {
         match self {
             Self::Chat(documents) => documents.finish(),
+            Self::Responses(documents) => documents.finish(),
             Self::Gemini(documents) => documents.finish(),
             Self::Messages(documents) => documents.finish(),
             Self::Count(documents) => documents.finish(),
@@ -96,6 +101,7 @@ impl Documents {
     pub(super) fn usage_spans(&self) -> &[Range<usize>] {
         match self {
             Self::Chat(documents) => documents.answer.usage_spans(),
+            Self::Responses(documents) => documents.answer.usage_spans(),
             Self::Gemini(documents) => documents.answer.usage_spans(),
             Self::Messages(documents) => documents.answer.usage_spans(),
             Self::Count(documents) => documents.answer.usage_spans(),
@@ -105,6 +111,7 @@ impl Documents {
     pub(super) fn reading(&self) -> &Reading {
         match self {
             Self::Chat(documents) => documents.answer.reading(),
+            Self::Responses(documents) => documents.answer.reading(),
             Self::Gemini(documents) => documents.answer.reading(),
             Self::Messages(documents) => documents.answer.reading(),
             Self::Count(documents) => documents.answer.reading(),
@@ -114,6 +121,7 @@ impl Documents {
     pub(super) fn reading_mut(&mut self) -> &mut Reading {
         match self {
             Self::Chat(documents) => documents.answer.reading_mut(),
+            Self::Responses(documents) => documents.answer.reading_mut(),
             Self::Gemini(documents) => documents.answer.reading_mut(),
             Self::Messages(documents) => documents.answer.reading_mut(),
             Self::Count(documents) => documents.answer.reading_mut(),

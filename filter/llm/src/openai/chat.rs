@@ -13,11 +13,11 @@ mod print_messages;
 mod print_request;
 mod prompt;
 mod read_answer;
-mod read_content;
+pub(super) mod read_content;
 mod read_events;
 mod read_messages;
 mod read_request;
-mod read_tools;
+pub(super) mod read_tools;
 pub(crate) mod thought;
 
 pub(crate) use print_answer::print_answer;

@@ -110,6 +110,7 @@ mod tests {
             usage: &usage,
             shows_usage: true,
             open_block: None,
+            sequence_number: 0,
         };
         for api in [Api::ChatCompletions, Api::Completions] {
             let mut out = Vec::new();
@@ -143,6 +144,7 @@ mod tests {
             usage: &Usage::default(),
             shows_usage: false,
             open_block: None,
+            sequence_number: 0,
         };
         for (api, object, said) in [
             (

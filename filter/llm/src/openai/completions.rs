@@ -62,6 +62,7 @@ impl<'a> Members<'a> {
                 model: Some(Span::of(body, model)),
                 usage: stream_options.edit(body),
                 output: self.output_points(body),
+                vertex: None,
             },
         })
     }

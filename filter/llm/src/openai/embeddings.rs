@@ -30,6 +30,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<Request<'_>, RequestFault> {
             model: Some(Span::of(body, model)),
             usage: None,
             output: OutputPoints::default(),
+            vertex: None,
         },
     })
 }

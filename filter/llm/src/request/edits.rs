@@ -16,6 +16,8 @@ pub struct EditPoints {
     /// What makes a stream tell its usage; `None`: it does.
     pub(crate) usage: Option<Edit>,
     pub(crate) output: OutputPoints,
+    /// What makes it a request of Vertex's; `None`: it is the same there.
+    pub(crate) vertex: Option<Edit>,
 }
 
 /// Where the most tokens of output are said.
@@ -63,6 +65,20 @@ impl Span {
         Self { start, end }
     }
 
+    /// The whole member that has this value: its name too, which may have no quote in it.
+    pub(crate) fn with_name(self, body: &[u8]) -> Self {
+        let before = body.get(..self.start).unwrap_or_default();
+        let opening = memchr::memrchr_iter(b'"', before).nth(1);
+        Self {
+            start: opening.unwrap_or(self.start),
+            end: self.end,
+        }
+    }
+
+    fn covers(self, other: Self) -> bool {
+        self.start <= other.start && other.end <= self.end
+    }
+
     /// Where a body that is an object can take a member before its others.
     pub(crate) fn first_member(body: &[u8]) -> Self {
         let brace = body.iter().position(|byte| *byte == b'{');
@@ -96,6 +112,21 @@ impl EditPoints {
             range: span.range(),
             with: Cow::Owned(with),
         })
+    }
+
+    /// The same for Vertex, which is told the API's version in the body, and the model there only
+    /// if it is not in the path.
+    pub fn rename_model_for_vertex(&self, asked: &str, upstream: &str) -> [Option<Splice>; 2] {
+        let is_in_path = self
+            .vertex
+            .zip(self.model)
+            .is_some_and(|(edit, model)| edit.span.covers(model));
+        let rename = self.rename_model(asked, upstream).filter(|_| !is_in_path);
+        let version = self.vertex.map(|Edit { span, with }| Splice {
+            range: span.range(),
+            with: Cow::Borrowed(with.as_bytes()),
+        });
+        [version, rename]
     }
 
     /// Asks for a stream's usage; `None`: it comes without.

@@ -4,6 +4,8 @@ use serde_json::value::RawValue;
 
 use crate::api::Api;
 
+const INVALID_JSON: &str = "invalid_json";
+
 /// A request that cannot be taken: 400 of type `invalid_request_error`. Displays its message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -25,11 +27,14 @@ impl RequestFault {
     }
 
     pub(crate) fn not_utf8() -> Self {
-        Self::of_body("the request body is not UTF-8", None)
+        Self::of_body("the request body is not UTF-8", Some(INVALID_JSON))
     }
 
     pub(crate) fn not_an_object() -> Self {
-        Self::of_body("the request body is not a JSON object", None)
+        Self::of_body(
+            "the request body is not a JSON object",
+            Some("invalid_type"),
+        )
     }
 
     /// Syntax errors name line and column; the other kind names the member that is there twice,
@@ -41,7 +46,7 @@ impl RequestFault {
         }
         Self::of_body(
             &format!("the request body is not valid JSON: {error}"),
-            None,
+            Some(INVALID_JSON),
         )
     }
 
@@ -91,5 +96,20 @@ impl RequestFault {
             message: format!("`{param}` must be {wanted}"),
             code: Some("invalid_value"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_json_has_a_code_of_its_own() {
+        let error = serde_json::from_str::<serde::de::IgnoredAny>("{").unwrap_err();
+        let fault = RequestFault::unreadable(&error);
+        assert_eq!(fault.code, Some("invalid_json"));
+        assert!(fault.message.contains("line 1"), "{fault}");
+        assert_eq!(RequestFault::not_utf8().code, Some("invalid_json"));
+        assert_eq!(RequestFault::not_an_object().code, Some("invalid_type"));
     }
 }

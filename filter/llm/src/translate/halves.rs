@@ -10,6 +10,7 @@ use crate::{anthropic, gemini, openai};
 pub(super) fn request_reader(api: Api) -> Option<ReadRequest> {
     match api {
         Api::ChatCompletions => Some(openai::chat::read_request),
+        Api::Responses => Some(openai::responses::read_request),
         Api::Messages => Some(|_, body| anthropic::read_request(body)),
         Api::GenerateContent => Some(gemini::read_request),
         _ => None,
@@ -40,6 +41,7 @@ pub(super) fn answer_reader(api: Api) -> Option<ReadWhole> {
 pub(super) fn answer_printer(api: Api) -> Option<PrintWhole> {
     match api {
         Api::ChatCompletions => Some(openai::chat::print_answer),
+        Api::Responses => Some(openai::responses::print_answer),
         Api::Messages => Some(anthropic::print_answer),
         Api::GenerateContent => Some(gemini::print_answer),
         _ => None,
@@ -60,6 +62,7 @@ pub(super) fn event_reader(api: Api) -> Option<Box<dyn ReadEvents>> {
 pub(super) fn event_printer(api: Api, terms: &AnswerTerms<'_>) -> Option<Box<dyn PrintEvents>> {
     match api {
         Api::ChatCompletions => Some(Box::new(openai::chat::ChatChunks::new(terms))),
+        Api::Responses => Some(Box::new(openai::responses::ResponseEvents::new(terms))),
         Api::Messages => Some(Box::new(anthropic::MessageEvents::new(terms))),
         Api::GenerateContent => Some(Box::new(gemini::GeminiPrinter::new(terms))),
         _ => None,

@@ -139,7 +139,7 @@ fn a_stream_with_a_length_says_the_right_one() {
 #[test]
 fn a_plain_body_cut_in_its_middle_is_shorter_than_its_length() {
     let script = script(json!({"status": 500, "cut_after_chunks": 0, "cut_mid_line": true}));
-    let delivery = error(&script, &Vec::new());
+    let delivery = error(&script, &Vec::new(), error_json);
     let (text, mark) = flatten(&delivery);
     let (head, body) = text.split_once("\r\n\r\n").expect("a head");
     assert!(!body.is_empty() && !head.contains(&format!("content-length: {}\r\n", body.len())));
@@ -151,6 +151,7 @@ fn errors_have_the_shape_that_sdks_read() {
     let delivery = error(
         &script(json!({"status": 429, "retry_after": "3"})),
         &Vec::new(),
+        error_json,
     );
     let (text, _) = flatten(&delivery);
     let (head, body) = text.split_once("\r\n\r\n").expect("a head");

@@ -4,14 +4,20 @@ use super::*;
 
 /// A provider on a free port, and its address.
 async fn start() -> std::net::SocketAddr {
-    let args = Args {
+    start_with(|_| {}).await
+}
+
+async fn start_with(change: impl FnOnce(&mut Args)) -> std::net::SocketAddr {
+    let mut args = Args {
         listen: "127.0.0.1:0".parse().expect("an address"),
         seed: 1,
         cases_dir: None,
         record_file: None,
+        demo_tokens: false,
         keep_bodies: true,
         models: vec!["demo-small".to_owned()],
     };
+    change(&mut args);
     let listener = TcpListener::bind(args.listen).await.expect("bound");
     let address = listener.local_addr().expect("address");
     tokio::spawn(accept(
@@ -237,4 +243,35 @@ async fn a_client_that_asks_to_close_sees_the_end() {
         .await
         .expect("a clean end");
     assert!(text.ends_with("ok\n"), "{text}");
+}
+
+#[tokio::test]
+async fn demo_tokens_keep_to_the_request_unless_a_script_says_otherwise() {
+    let address = start_with(|args| args.demo_tokens = true).await;
+    let body = r#"{"model":"m","max_tokens":3,"messages":[{"role":"user","content":"hello"}]}"#;
+    let ask = |script: &str| {
+        format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nconnection: close\r\n{script}\
+             content-length: {}\r\n\r\n{body}",
+            body.len()
+        )
+    };
+    for _ in 0..3 {
+        let answer = exchange(address, &ask(""), |_| false)
+            .await
+            .expect("answered");
+        assert!(answer.contains(r#""finish_reason":"length""#), "{answer}");
+    }
+    let scripted = ask("x-provider-script: {\"chunks\":2}\r\n");
+    exchange(address, &scripted, |_| false)
+        .await
+        .expect("answered");
+    let counts = served(address, 4).await.into_iter();
+    let counts: Vec<Tokens> = counts.filter_map(|entry| entry.tokens).collect();
+    let about = u64::try_from(body.len()).expect("fits") / 4;
+    for tokens in counts.iter().take(3) {
+        assert!((about..about + 6).contains(&tokens.prompt), "{tokens:?}");
+        assert_eq!(tokens.completion, 3);
+    }
+    assert_eq!(counts.last(), Some(&Tokens::draw(1, 4)));
 }

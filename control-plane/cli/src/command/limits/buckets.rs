@@ -47,6 +47,10 @@ pub(crate) struct ListBuckets {
     #[arg(long)]
     past: bool,
 
+    /// Those of deleted limits too
+    #[arg(long)]
+    all: bool,
+
     /// Print at most N; 0: everything
     #[arg(long, value_name = "N", default_value_t = 0)]
     limit: usize,
@@ -101,6 +105,11 @@ impl ListBuckets {
         let link = session.link().await?;
         let limits = match self.id.as_str() {
             "" => collection::list_all::<Limit>(&link, "", 0).await?,
+            id if self.all => match Limit::get(&link, id).await {
+                Ok(stored) => vec![stored],
+                Err(error) if error.is_not_found() => Vec::new(),
+                Err(error) => return Err(link.explain(format_args!("get limit {id}"), error)),
+            },
             id => vec![collection::fetch::<Limit>(&link, id).await?],
         };
         let limits: Limits = limits.into_iter().map(|one| (one.id, one.spec)).collect();
@@ -110,7 +119,17 @@ impl ListBuckets {
             include_past: self.past,
             ..Default::default()
         };
-        let buckets = list(&link, request, self.limit).await?;
+        // What is left out makes room for others, so all are asked for.
+        let asked = if self.all { self.limit } else { 0 };
+        let mut buckets = list(&link, request, asked).await?;
+        if !self.all {
+            buckets.retain(|bucket| limits.contains_key(limit_id(bucket)));
+            buckets.truncate(if self.limit == 0 {
+                usize::MAX
+            } else {
+                self.limit
+            });
+        }
         print(session, &limits, &buckets)
     }
 }

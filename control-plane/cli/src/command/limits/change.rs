@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::super::Session;
 use super::super::collection;
-use super::Outcome;
+use super::{Outcome, note_selected};
 use crate::amount::Amount;
 use crate::resource::{Limit, LimitSpec};
 use crate::wait::WaitArgs;
@@ -96,7 +96,9 @@ impl UpdateLimit {
             change.edit(spec);
             outcome.edit(spec);
         };
-        collection::update::<Limit>(session, &id, None, wait, edit).await
+        let link = session.link().await?;
+        let spec = collection::update_on::<Limit>(&link, session, &id, None, wait, edit).await?;
+        note_selected(&link, session, &spec).await
     }
 }
 

@@ -53,8 +53,8 @@ impl Reprice {
         let request = pb::RepriceUsageRequest {
             start_time: Some(self.since.before(now)?.to_wire()),
             end_time: until.map(Moment::to_wire),
-            model: named("models/", self.model),
-            provider: named("providers/", self.provider),
+            model: named("models/", self.model.as_deref()),
+            provider: named("providers/", self.provider.as_deref()),
             reason: self.reason,
             dry_run: self.dry_run,
             request_id: self.request_id,

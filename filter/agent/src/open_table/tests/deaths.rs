@@ -59,7 +59,7 @@ impl Life {
             begun.upstream_model = format!("upstream-{id}-{number}");
             let fits = self
                 .table
-                .begin_attempt(&mut slot, &mut begun, Some(&price()));
+                .begin_attempt(&mut slot, &mut begun, &at(&price()));
             assert!(fits);
             for frame in 1..=frames {
                 slot.note(&noted(id, number, frame));

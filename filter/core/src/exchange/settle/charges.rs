@@ -27,6 +27,11 @@ impl<'a> Charges<'a> {
             same.settled = same.settled.saturating_add(charged.settled);
             return;
         }
+        self.put(charged);
+    }
+
+    /// Adds one behind the others, even if it comes to nothing up to now.
+    pub(crate) fn put(&mut self, charged: &Charged) {
         if self.record.len() == self.len {
             self.record.push(Charge::default());
         }

@@ -123,6 +123,12 @@ fn charged(record: &UsageRecord) -> Vec<(&str, u64)> {
         .collect()
 }
 
+/// What the ledger says that it cost.
+fn ledger_nusd(record: &UsageRecord) -> u64 {
+    let costs = record.attempts.iter().flat_map(|attempt| &attempt.costs);
+    costs.map(|cost| cost.cost_nusd.unwrap()).sum()
+}
+
 /// What a lease has after it: available and reserved.
 fn state(lease: &Lease) -> (i64, u64) {
     (lease.available(), lease.reserved())
@@ -462,12 +468,83 @@ fn a_retry_keeps_what_the_attempt_before_may_have_cost() {
         (seen.status, seen.code().as_str()),
         (429, "rate_limit_exceeded")
     );
-    // A strict limit counts on the worst that the provider may bill.
-    let bound = (bytes + 100) * 1_000 + 8;
+    // A strict limit counts on the worst that the provider may bill, and so does the ledger.
+    let bound = (bytes + 100) * 1_000;
     assert_eq!(charged(seen.record()), [("money", bound)]);
+    assert_eq!(ledger_nusd(seen.record()), bound);
+    let usage = seen.record().attempts[0].usage.as_ref().unwrap();
+    assert_eq!((usage.input, usage.output), (bytes, 100));
+    assert_eq!(usage.method, "bound");
     assert_eq!(seen.record().end, i32::from(End::ProviderFailed));
     let left = i64::try_from(granted - bound).unwrap();
     assert_eq!(state(&money), (left, 0));
+}
+
+/// The shell compares what a crash would have left with what was settled.
+#[test]
+fn each_attempt_is_charged_by_its_own_limits_and_prices() {
+    let shell = with_limits([
+        Limit {
+            providers: vec!["a".into()],
+            ..limit("money-a", LimitUnit::Money)
+        },
+        Limit {
+            providers: vec!["b".into()],
+            ..limit("money-b", LimitUnit::Money)
+        },
+        Limit {
+            providers: vec!["b".into()],
+            ..limit("requests-b", LimitUnit::Requests)
+        },
+        limit("requests", LimitUnit::Requests),
+    ]);
+    for id in ["money-a", "money-b", "requests-b", "requests"] {
+        fund(&shell, id, "", 1_000_000);
+    }
+    let bytes = PAIR.len() as u64;
+    let bound = |nusd: u64| (bytes + 100) * nusd;
+    let seen = shell.chat(PAIR, &[Play::ResetBeforeHead, Play::ResetBeforeHead]);
+    let expected = [
+        ("money-a", bound(1_000)),
+        ("requests", 1),
+        ("money-b", bound(2_000)),
+        ("requests-b", 1),
+    ];
+    assert_eq!(charged(seen.record()), expected);
+    assert_eq!(ledger_nusd(seen.record()), bound(3_000));
+    let seen = shell.chat(PAIR, &[Play::json(503, "{}"), Play::ResetBeforeHead]);
+    assert_eq!(charged(seen.record()), expected[1..]);
+    assert_eq!(ledger_nusd(seen.record()), bound(2_000));
+}
+
+#[test]
+fn what_nobody_said_is_priced_as_the_tier_that_was_asked_for_or_the_dearest() {
+    let mut all = resources();
+    let tier = |tier: &str, factor_permille| TierPrice {
+        tier: tier.into(),
+        factor_permille,
+        ..TierPrice::default()
+    };
+    all.price_book.as_mut().unwrap().prices[0].tiers =
+        vec![tier("flex", 500), tier("priority", 2_000)];
+    let shell = Shell::with(&all);
+    let priced = |asked: &str| {
+        let body = ONE.replace(r#""max_tokens""#, &format!("{asked}\"max_tokens\""));
+        let seen = shell.chat(&body, &[Play::ClientLeaves]);
+        let usage = seen.record().attempts[0].usage.clone().unwrap();
+        let of_standard = usage.input * 1_000 + usage.output * 2_000;
+        (
+            usage.service_tier,
+            ledger_nusd(seen.record()) * 10 / of_standard,
+        )
+    };
+    assert_eq!(priced(""), ("priority".into(), 20));
+    assert_eq!(priced(r#""service_tier":"auto","#), ("priority".into(), 20));
+    assert_eq!(priced(r#""service_tier":"flex","#), ("flex".into(), 5));
+    assert_eq!(
+        priced(r#""service_tier":"default","#),
+        ("default".into(), 10)
+    );
 }
 
 #[test]
@@ -714,6 +791,10 @@ proptest! {
         for plays in &runs {
             let seen = shell.chat(PAIR, plays);
             let charges = seen.settled.record.iter().flat_map(|record| &record.charges);
+            let of_money = charges.clone().filter(|charge| charge.limit == "money");
+            let charged: u64 = of_money.map(|charge| charge.settled).sum();
+            let booked: u64 = seen.settled.record.iter().map(ledger_nusd).sum();
+            prop_assert_eq!(charged, booked, "the ledger's money is the counter's");
             for charge in charges.filter(|charge| charge.epoch == 3) {
                 let at = ["money", "requests", "slots", "tokens-b"].iter().position(|id| charge.limit == *id);
                 settled[at.unwrap()] += charge.settled;

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proto::metering::v1::UsageRecord;
 
+use super::open::Opened;
 use crate::config::{Resources, compile};
 use crate::credit::Wake;
 use crate::exchange::*;
@@ -211,6 +212,7 @@ impl Shell {
             shell: self,
             headers: to_headers(head),
             seen: &mut seen,
+            opened: None,
         };
         let owned: Vec<_> = head
             .iter()
@@ -238,7 +240,7 @@ impl Shell {
             flags: 0,
             shutdown: false,
         };
-        let crashed = super::open::crash(&exchange);
+        let crashed = run.opened.take().map(|opened| opened.crash(&exchange));
         seen.settled = exchange.settle(&end, &self.clock);
         if let (Some(crashed), Some(settled)) = (&crashed, &seen.settled.record) {
             super::open::assert_agree(crashed, settled);
@@ -272,6 +274,8 @@ struct Run<'a> {
     shell: &'a Shell,
     headers: Headers,
     seen: &'a mut Seen,
+    /// What outlives the process.
+    opened: Option<Opened>,
 }
 
 /// What became of an attempt.
@@ -307,6 +311,7 @@ impl Run<'_> {
         if let Step::Reply(refusal) = self.wait(exchange, step) {
             return reply(self, refusal);
         }
+        self.opened = Opened::admit(exchange);
         exchange.edit_forward_head(&mut Sink(&mut self.headers));
         let retries: usize = self.headers["x-envoy-max-retries"].parse().unwrap();
         // The router takes its own headers out.
@@ -370,6 +375,9 @@ impl Run<'_> {
                 let details = self.seen.take_reply(reply).to_owned();
                 exchange.edit_client_head(&mut Sink(&mut self.seen.headers));
                 return (code, details);
+            }
+            if let Some(opened) = &mut self.opened {
+                opened.begin(exchange);
             }
             let sent = match step {
                 AttemptStep::Rewrite => exchange

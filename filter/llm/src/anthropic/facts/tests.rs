@@ -52,3 +52,31 @@ fn a_member_twice_or_of_the_wrong_kind_is_named() {
         assert!(fault.message.contains(named), "{body}: {fault}");
     }
 }
+
+#[test]
+fn vertex_is_told_the_version_in_the_place_of_the_model() {
+    for (body, edited) in [
+        (
+            r#"{"model":"claude","max_tokens":9,"messages":[]}"#,
+            r#"{"anthropic_version":"vertex-2023-10-16","max_tokens":9,"messages":[]}"#,
+        ),
+        (
+            r#"{"messages":[], "mod\u0065l" : "claude" }"#,
+            r#"{"max_tokens":50,"messages":[], "anthropic_version":"vertex-2023-10-16" }"#,
+        ),
+    ] {
+        let request = parse(body.as_bytes()).unwrap();
+        let edits = request
+            .edits
+            .rename_model_for_vertex(&request.model, "claude@1");
+        let limit = request
+            .edits
+            .limit_output(50)
+            .filter(|_| request.max_output_tokens.is_none());
+        let edits: Splices = edits.into_iter().flatten().chain(limit).collect();
+        assert_eq!(
+            String::from_utf8(edits.apply(body.as_bytes())).unwrap(),
+            edited
+        );
+    }
+}

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::conversation::{Message, Part, Role, Thinking, ToolCall, ToolResult};
+use crate::conversation::{Effort, Message, Part, Reasoning, Role, Thinking, ToolCall, ToolResult};
 use crate::translate::Quirks;
 
 fn printed(request: &Request<'_>, quirks: &Quirks) -> (Value, Vec<String>) {

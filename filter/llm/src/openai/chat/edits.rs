@@ -35,5 +35,6 @@ pub(super) fn points(
                 after: ",",
             }),
         },
+        vertex: None,
     }
 }

@@ -81,7 +81,7 @@ pub(super) fn thought(member: Option<&RawValue>) -> Option<Cow<'_, str>> {
     (!whole.is_empty()).then_some(whole.into())
 }
 
-fn media(source: MediaSource<'_>, cache: Option<CacheMark>) -> Media<'_> {
+pub(in crate::openai) fn media(source: MediaSource<'_>, cache: Option<CacheMark>) -> Media<'_> {
     Media {
         source,
         name: None,
@@ -110,7 +110,7 @@ fn image<'a>(
     })
 }
 
-fn audio<'a>(
+pub(in crate::openai) fn audio<'a>(
     part: &mut Object<'a, '_>,
     cache: Option<CacheMark>,
 ) -> Result<Media<'a>, RequestFault> {
@@ -154,7 +154,10 @@ fn file<'a>(
 }
 
 /// What a link holds, or leads to.
-fn link<'a>(url: Cow<'a, str>, place: &Place<'_>) -> Result<MediaSource<'a>, RequestFault> {
+pub(in crate::openai) fn link<'a>(
+    url: Cow<'a, str>,
+    place: &Place<'_>,
+) -> Result<MediaSource<'a>, RequestFault> {
     if !url.starts_with("data:") {
         return Ok(MediaSource::Url(url));
     }
@@ -185,7 +188,7 @@ fn data_url(url: &str) -> Option<(&str, &str)> {
 
 /// The mark with which some clients of OpenAI's API name the end of what is to be cached, in
 /// Anthropic's form.
-pub(super) fn cache_mark<'a>(
+pub(in crate::openai) fn cache_mark<'a>(
     object: &mut Object<'a, '_>,
     left_out: &mut Vec<Cow<'a, str>>,
 ) -> Result<Option<CacheMark>, RequestFault> {

@@ -109,7 +109,7 @@ fn read_choice<'a>(
 }
 
 /// A call's arguments: JSON text, which some send as the object itself. None are an empty object.
-pub(super) fn arguments(member: Option<&RawValue>) -> Cow<'_, str> {
+pub(in crate::openai) fn arguments(member: Option<&RawValue>) -> Cow<'_, str> {
     let arguments = member.map(|value| text(value).unwrap_or(Cow::Borrowed(value.get())));
     arguments
         .filter(|arguments| !arguments.trim_ascii().is_empty())

@@ -225,7 +225,11 @@ fn what_is_not_one_json_object_in_utf8_is_refused() {
         "\u{feff}{\"model\":\"m\"}",
     ] {
         let fault = fault(body);
-        assert_eq!((fault.param, fault.code), (None, None), "{body}");
+        assert_eq!(fault.param, None, "{body}");
+        assert!(
+            matches!(fault.code, Some("invalid_json" | "invalid_type")),
+            "{body}"
+        );
     }
     let fault = parse(b"{\"model\":\"m\xff\"}").unwrap_err();
     assert_eq!(fault.message, "the request body is not UTF-8");
