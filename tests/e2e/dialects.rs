@@ -39,13 +39,16 @@ struct Seen {
 fn stack() -> Stack {
     let stack = Stack::start(&Options::default());
     let port = stack.provider.port;
+    let secret = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(secret.path(), "sk-test-vendor").expect("written");
+    let file = secret.path().display();
     stack.apply(&format!(
         "kind: Provider\nid: anthropic\nspec:\n  dialect: anthropic\n  \
          baseUrl: http://127.0.0.1:{port}/v1\n---\n\
-         kind: Credential\nid: anthropic\nspec:\n  provider: anthropic\n  secret: sk-test-anthropic\n---\n\
+         kind: Credential\nid: anthropic\nspec:\n  provider: anthropic\n  secretFile: {file}\n---\n\
          kind: Provider\nid: gemini\nspec:\n  dialect: gemini\n  \
          baseUrl: http://127.0.0.1:{port}/v1beta\n---\n\
-         kind: Credential\nid: gemini\nspec:\n  provider: gemini\n  secret: sk-test-gemini\n---\n\
+         kind: Credential\nid: gemini\nspec:\n  provider: gemini\n  secretFile: {file}\n---\n\
          kind: Model\nid: by-openai\nspec:\n  capabilities: [tools]\n  targets:\n  - provider: demo\n---\n\
          kind: Model\nid: by-anthropic\nspec:\n  capabilities: [tools]\n  targets:\n  - provider: anthropic\n    upstreamModel: claude-test\n---\n\
          kind: Model\nid: by-gemini\nspec:\n  capabilities: [tools]\n  targets:\n  - provider: gemini\n    upstreamModel: gem-test\n"
@@ -459,6 +462,34 @@ fn a_stream_that_breaks_off_ends_with_an_error_of_the_clients_api() {
             }
         }
     }
+}
+
+#[test]
+fn what_a_target_can_not_be_told_is_named_in_a_header() {
+    let stack = stack();
+    let key = stack.key("left-out");
+    let body = json!({"model": "by-anthropic", "temperature": 1.5, "logit_bias": {"1": 2},
+        "messages": [{"role": "user", "content": "Hello"}]});
+    let answer = Request::chat(&key, &body)
+        .send(stack.port())
+        .expect("an answer");
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let named = answer.header("x-turnpike-left-out");
+    assert_eq!(named, Some("logit_bias, temperature (clamped)"));
+    let native = Request::chat(
+        &key,
+        &json!({"model": "by-openai", "logit_bias": {"1": 2},
+        "messages": [{"role": "user", "content": "Hello"}]}),
+    );
+    let answer = native.send(stack.port()).expect("an answer");
+    assert_eq!(answer.header("x-turnpike-left-out"), None);
+    let several = json!({"model": "by-gemini", "n": 2,
+        "messages": [{"role": "user", "content": "Hello"}]});
+    let answer = Request::chat(&key, &several)
+        .send(stack.port())
+        .expect("an answer");
+    assert_eq!(answer.status, 400, "{}", answer.text());
+    assert_eq!(answer.json()["error"]["param"], "n", "{}", answer.text());
 }
 
 #[test]

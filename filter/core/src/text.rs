@@ -60,6 +60,28 @@ pub(crate) fn percent_encode(text: &str) -> String {
     encoded
 }
 
+/// Names as one header value, as many as fit into [`MAX_BYTES`]; what is no visible ASCII becomes
+/// `?`. `None`: there are none.
+pub(crate) fn header_list(names: &[String]) -> Option<String> {
+    let mut list = String::new();
+    for name in names {
+        let length = list.len() + name.chars().count() + 2;
+        if length > MAX_BYTES {
+            list.push_str(if list.is_empty() { "..." } else { ", ..." });
+            break;
+        }
+        if !list.is_empty() {
+            list.push_str(", ");
+        }
+        let is_shown = |letter: &char| letter.is_ascii_graphic() || *letter == ' ';
+        list.extend(
+            name.chars()
+                .map(|letter| Some(letter).filter(is_shown).unwrap_or('?')),
+        );
+    }
+    (!list.is_empty()).then_some(list)
+}
+
 /// A number in decimal, on the stack.
 pub(crate) struct Decimal {
     digits: [u8; 20],
@@ -108,6 +130,19 @@ mod tests {
         assert_eq!(cut(&long).len(), MAX_BYTES);
         let shifted = format!("x{long}");
         assert_eq!(cut(&shifted).len(), MAX_BYTES - 1);
+    }
+
+    #[test]
+    fn names_in_a_header_are_bounded_and_visible() {
+        assert_eq!(header_list(&[]), None);
+        let names = ["logit_bias", "a\r\nx: é"].map(str::to_owned);
+        assert_eq!(header_list(&names).as_deref(), Some("logit_bias, a??x: ?"));
+        let many = vec!["n".repeat(100); 9];
+        let list = header_list(&many).unwrap();
+        assert!(
+            list.ends_with(", ...") && list.len() <= MAX_BYTES + 5,
+            "{list}"
+        );
     }
 
     #[test]

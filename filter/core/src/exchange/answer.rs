@@ -6,7 +6,7 @@ use crate::error::{Refusal, Voice};
 use crate::forward;
 use crate::host::{Clock, HeaderSink};
 use crate::respond::{Beside, ResponseStep};
-use crate::text::Decimal;
+use crate::text::{self, Decimal};
 
 /// What stands beside an attempt's answer; of fields that are apart from the attempts.
 macro_rules! beside {
@@ -151,6 +151,9 @@ impl Exchange {
         }
         if let Some(tokens) = self.admitted.as_ref().and_then(|it| it.clamped_to) {
             sink.set("x-turnpike-max-tokens", Decimal::new(tokens).as_bytes());
+        }
+        if let Some(names) = text::header_list(&attempt.left_out) {
+            sink.set("x-turnpike-left-out", names.as_bytes());
         }
         if attempt.answer.open_stream().is_some() {
             sink.set("cache-control", b"no-store");
