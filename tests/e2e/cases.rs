@@ -80,3 +80,81 @@ fn recorded_answers_come_through_and_are_metered_as_expected() {
         assert_eq!(usage.output, expected("output"), "{name}");
     }
 }
+
+#[test]
+fn case_07_a_429_falls_to_the_next_target_with_its_own_model_path_and_credential() {
+    let name = "07-fallback-429-next-target-right-model";
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/cases");
+    let stack = Stack::start(&Options {
+        provider_args: vec!["--cases-dir".to_owned(), cases.display().to_string()],
+        ..Options::default()
+    });
+    let key = stack.key("case-07");
+    let port = stack.provider.port;
+    let secrets = tempfile::tempdir().expect("a folder");
+    let mut documents = String::new();
+    for (id, secret) in [("a", "prov-a-key"), ("b", "prov-b-key")] {
+        let file = secrets.path().join(id);
+        fs::write(&file, secret).expect("written");
+        let file = file.display();
+        documents.push_str(&format!(
+            "kind: Provider\nid: {id}\nspec:\n  baseUrl: http://127.0.0.1:{port}/face/{id}/v1\n---\n\
+             kind: Credential\nid: {id}\nspec:\n  provider: {id}\n  secretFile: {file}\n---\n"
+        ));
+    }
+    documents.push_str(
+        "kind: Model\nid: chat-default\nspec:\n  targets:\n  - provider: a\n    upstreamModel: a-small\n  \
+         - provider: b\n    upstreamModel: b-large-2026\n",
+    );
+    stack.apply(&documents);
+    let folder = cases.join(name);
+    let (body, expect) = (
+        read(&folder.join("request.json")),
+        read(&folder.join("expect.json")),
+    );
+    let body = body.pointer("/body").expect("a body");
+    let answer = Request::chat(&key, body)
+        .script(&json!({"case": name}))
+        .send(stack.port())
+        .expect("an answer");
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let json = answer.json();
+    let text = json.pointer("/choices/0/message/content");
+    assert_eq!(text, expect.pointer("/client/text"));
+    let served = stack.served();
+    let seen: Vec<(&str, &str)> = served
+        .iter()
+        .map(|served| {
+            let of = |name: &str| served.entry.get(name).and_then(Value::as_str);
+            (of("face").expect("a face"), of("model").expect("a model"))
+        })
+        .collect();
+    assert_eq!(seen, [("a", "a-small"), ("b", "b-large-2026")]);
+    let header = |at: usize, name: &str| {
+        let headers = served.get(at)?.entry.get("headers")?.as_array()?;
+        let found = headers
+            .iter()
+            .find(|header| header.get(0) == Some(&json!(name)))?;
+        found.get(1)?.as_str().map(str::to_owned)
+    };
+    assert_ne!(header(0, "authorization"), header(1, "authorization"));
+    let length = served
+        .get(1)
+        .and_then(|served| served.entry.get("body_bytes"))
+        .cloned();
+    assert_eq!(
+        header(1, "content-length"),
+        length.map(|length| length.to_string())
+    );
+    let id = answer.header("x-request-id").expect("an id");
+    let record = stack.record(id).record;
+    let usage = record
+        .attempts
+        .get(1)
+        .and_then(|attempt| attempt.usage.as_ref())
+        .expect("usage");
+    assert_eq!(
+        (record.attempts.len(), usage.input, usage.output),
+        (2, 6, 2)
+    );
+}
