@@ -81,20 +81,11 @@ fn recorded_answers_come_through_and_are_metered_as_expected() {
     }
 }
 
-#[test]
-fn case_07_a_429_falls_to_the_next_target_with_its_own_model_path_and_credential() {
-    let name = "07-fallback-429-next-target-right-model";
-    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/cases");
-    let stack = Stack::start(&Options {
-        provider_args: vec!["--cases-dir".to_owned(), cases.display().to_string()],
-        ..Options::default()
-    });
-    let key = stack.key("case-07");
-    let port = stack.provider.port;
-    let secrets = tempfile::tempdir().expect("a folder");
+/// Two providers whose credentials differ, and a model that falls from the first to the second.
+fn two_providers(port: u16, secrets: &Path) -> String {
     let mut documents = String::new();
     for (id, secret) in [("a", "prov-a-key"), ("b", "prov-b-key")] {
-        let file = secrets.path().join(id);
+        let file = secrets.join(id);
         fs::write(&file, secret).expect("written");
         let file = file.display();
         documents.push_str(&format!(
@@ -106,7 +97,20 @@ fn case_07_a_429_falls_to_the_next_target_with_its_own_model_path_and_credential
         "kind: Model\nid: chat-default\nspec:\n  targets:\n  - provider: a\n    upstreamModel: a-small\n  \
          - provider: b\n    upstreamModel: b-large-2026\n",
     );
-    stack.apply(&documents);
+    documents
+}
+
+#[test]
+fn case_07_a_429_falls_to_the_next_target_with_its_own_model_path_and_credential() {
+    let name = "07-fallback-429-next-target-right-model";
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/cases");
+    let stack = Stack::start(&Options {
+        provider_args: vec!["--cases-dir".to_owned(), cases.display().to_string()],
+        ..Options::default()
+    });
+    let key = stack.key("case-07");
+    let secrets = tempfile::tempdir().expect("a folder");
+    stack.apply(&two_providers(stack.provider.port, secrets.path()));
     let folder = cases.join(name);
     let (body, expect) = (
         read(&folder.join("request.json")),

@@ -105,7 +105,7 @@ enum Body {
     Plain(PlainMeter),
     /// To be translated once it is whole.
     Whole(Box<Whole>),
-    Stream(Stream),
+    Stream(Box<Stream>),
     Held(HeldStream),
     /// Bytes that can't be read.
     Opaque {
@@ -439,11 +439,11 @@ fn stream_body(expected: Expected, is_translated: bool, beside: Beside<'_>) -> B
         UsageMembers::Keep
     };
     let max_event_bytes = usize::try_from(expected.max_event_bytes).unwrap_or(usize::MAX);
-    let stream = Stream {
+    let stream = Box::new(Stream {
         meter: StreamMeter::new(expected.api, members, max_event_bytes),
         strips_usage: expected.strips_usage,
         translator,
-    };
+    });
     if expected.stream {
         Body::Held(HeldStream::new(stream, expected))
     } else {

@@ -484,7 +484,8 @@ pub struct Deny {
     /// When to ask again.
     #[prost(uint32, tag = "3")]
     pub retry_in_ms: u32,
-    /// How long the node may answer by itself with this.
+    /// How long the node may answer requests by itself with this that come after it. 0: others may
+    /// give some back at any time, so that each request waits for an answer of its own.
     #[prost(uint32, tag = "4")]
     pub valid_for_ms: u32,
     /// Free in the bucket: requests that need no more are not refused.

@@ -11,7 +11,7 @@ use filter_agent::spool::{
     Appended, BatchLimit, Boot, BootId, Retention, ShardWriter, adopt, boots,
 };
 use filter_agent::{lease, usage};
-use filter_core::credit::{Account, Accounts, Lease, Wake};
+use filter_core::credit::{Account, Accounts, Lease, Refusal, Wake};
 use proto::metering::v1::{ShardEnd, UsageRecord};
 
 use crate::clock::Clock;
@@ -20,6 +20,8 @@ use crate::mutant::Mutant;
 use crate::outage::Outages;
 use crate::request::{Exchange, Waiter};
 
+/// Others have this long to give back what they are asked for, and a quarter until it is asked about.
+pub const RECALL_US: u64 = 1_250_000;
 /// Workers of a process.
 pub const WORKERS: usize = 2;
 /// Slots of a worker's table that exist; a run opens fewer at a time.
@@ -54,6 +56,8 @@ pub struct Process {
     /// There may be records to send.
     pub has_news: bool,
     pub outages: Outages,
+    /// By limit and subject, the refusals as RESERVED that came one after the other.
+    pub refusals: BTreeMap<(Arc<str>, Arc<str>), Refusals>,
     pub bell: Bell,
     pub woken: Arc<Mutex<Vec<u64>>>,
     pub ending: Ending,
@@ -99,6 +103,14 @@ pub struct Seen {
     /// What was available when it was last looked at, and since when.
     pub idle: i64,
     pub idle_since_us: u64,
+}
+
+/// Refusals of one account, none of them long after the one before.
+#[derive(Debug)]
+pub struct Refusals {
+    pub since_us: u64,
+    last_us: u64,
+    retry_at_us: u64,
 }
 
 /// Rung when the agent is to look.
@@ -176,6 +188,7 @@ impl Process {
             leases: BTreeMap::new(),
             has_news: true,
             outages: Outages::default(),
+            refusals: BTreeMap::new(),
             bell,
             woken: Arc::default(),
             ending: Ending::Running,
@@ -296,6 +309,31 @@ impl Process {
     pub fn see_all(&mut self) {
         for account in self.accounts.all() {
             self.see(&account);
+        }
+    }
+
+    /// Remembers since when accounts have been refused what others hold.
+    pub fn note_refusals(&mut self, now_us: u64) {
+        for account in self.accounts.all() {
+            let name = (Arc::clone(account.limit()), Arc::clone(account.subject()));
+            let denial = account.denial();
+            let reserved = denial.filter(|denial| denial.kind == Refusal::Reserved);
+            let Some(denial) = reserved else {
+                self.refusals.remove(&name);
+                continue;
+            };
+            let refusals = self.refusals.entry(name).or_insert(Refusals {
+                since_us: now_us,
+                last_us: now_us,
+                retry_at_us: denial.retry_at_us,
+            });
+            if refusals.retry_at_us != denial.retry_at_us {
+                if refusals.last_us + RECALL_US < now_us {
+                    refusals.since_us = now_us;
+                }
+                refusals.last_us = now_us;
+                refusals.retry_at_us = denial.retry_at_us;
+            }
         }
     }
 

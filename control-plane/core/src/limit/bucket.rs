@@ -64,7 +64,8 @@ pub struct Imbalance {
     pub suspended: u64,
 }
 
-/// A refusal is asked about again this soon while others hold what is lacking.
+/// A refusal is asked about again this soon while others hold what is lacking. They may give it
+/// back at any time, so that such a refusal holds for nobody but those who wait for it.
 const RETRY_HELD_MS: u32 = 250;
 /// The same, while only lost holders or the asker itself do.
 const RETRY_SUSPENDED_MS: u32 = 2_000;
@@ -310,20 +311,21 @@ impl Bucket {
         };
         let ends_in_ms = self.ends_in_ms(now_us);
         let others = self.sums.held.saturating_sub(lease.outstanding());
-        let (kind, retry_in_ms) = if room < need {
+        let (kind, retry_in_ms, valid_for_ms) = if room < need {
             let soon = u32::try_from(ends_in_ms).unwrap_or(u32::MAX);
             let soon = if soon == 0 { u32::MAX } else { soon };
-            (DenyKind::Spent, soon.min(RETRY_SPENT_MS))
+            let soon = soon.min(RETRY_SPENT_MS);
+            (DenyKind::Spent, soon, soon)
         } else if others > 0 {
-            (DenyKind::Reserved, RETRY_HELD_MS)
+            (DenyKind::Reserved, RETRY_HELD_MS, 0)
         } else {
-            (DenyKind::Reserved, RETRY_SUSPENDED_MS)
+            (DenyKind::Reserved, RETRY_SUSPENDED_MS, RETRY_SUSPENDED_MS)
         };
         Deny {
             bucket: self.key.clone(),
             kind,
             retry_in_ms,
-            valid_for_ms: retry_in_ms,
+            valid_for_ms,
             left: self.sums.free(),
             ends_in_ms,
             amount: self.sums.amount,

@@ -52,6 +52,9 @@ pub(crate) struct Script {
     config: Config,
     authorization: String,
     body: String,
+    /// The same, as a stream, and with its usage asked for.
+    asking_body: String,
+    streamed_body: String,
     answer: String,
     settled: Settled,
     kept: RefCell<Kept>,
@@ -83,6 +86,12 @@ impl Kept {
     fn note(exchange: &Exchange) {
         black_box(exchange.progress().next_back());
     }
+}
+
+/// A request's body that asks for a stream.
+fn streamed(body: &str, asks_usage: bool) -> String {
+    let option = format!(r#"{{"stream":true,"stream_options":{{"include_usage":{asks_usage}}},"#);
+    body.replacen('{', &option, 1)
 }
 
 impl Script {
@@ -118,6 +127,8 @@ impl Script {
                 "Bearer {}",
                 secrets.get(KEYS / 3).cloned().unwrap_or_default()
             ),
+            asking_body: streamed(&body, true),
+            streamed_body: streamed(&body, false),
             body,
             answer,
             settled: Settled::default(),
@@ -151,10 +162,12 @@ impl Script {
 
     /// A stream that is up to its first content; `asks_usage`: nothing is stripped from it.
     pub(crate) fn open_stream(&self, asks_usage: bool) -> Exchange {
-        let option =
-            format!(r#"{{"stream":true,"stream_options":{{"include_usage":{asks_usage}}},"#);
-        let body = self.body.replacen('{', &option, 1);
-        let mut exchange = self.begin(&body);
+        let body = if asks_usage {
+            &self.asking_body
+        } else {
+            &self.streamed_body
+        };
+        let mut exchange = self.begin(body);
         let headers: [(&[u8], &[u8]); 2] = [
             (b":status", b"200"),
             (b"content-type", b"text/event-stream"),

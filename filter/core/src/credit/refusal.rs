@@ -16,11 +16,9 @@ pub struct Denial {
     pub kind: Refusal,
     /// What was asked for in all, own credit included.
     pub asked: u64,
-    /// When the first refusal came of those since which this kind was all that came.
-    pub since_us: u64,
     /// When to ask again.
     pub retry_at_us: u64,
-    /// Until when the node may refuse by itself with this.
+    /// Until when the node may refuse by itself with this whoever comes later.
     pub valid_until_us: u64,
     /// Free in the bucket, besides what this node holds.
     pub left: i64,
@@ -67,18 +65,12 @@ pub enum Cause {
 /// did not come in time would most likely have been the same.
 const AFTER_WAIT_US: u64 = 1_000_000;
 
-/// What others hold is asked back from them when the first of us is refused. Until they had this
-/// long to answer, one who needs it waits.
-const RECALLED_US: u64 = 1_000_000;
-
 // === impl Denial ===
 
 impl Denial {
     /// Whether a node with `available` credit of its own may refuse `need` with this, unasked.
     pub(crate) fn refuses(&self, need: u64, available: i64, now_us: u64) -> bool {
-        let is_recalled =
-            self.kind == Refusal::Spent || now_us >= self.since_us.saturating_add(RECALLED_US);
-        now_us < self.valid_until_us && is_recalled && self.is_about(need, available)
+        now_us < self.valid_until_us && self.is_about(need, available)
     }
 
     /// Whether this is the answer for one who has waited for another in vain.
@@ -102,21 +94,11 @@ impl Denial {
 
     /// What to keep when this comes after `last`.
     pub(crate) fn after(self, last: Option<Self>, now_us: u64) -> Self {
-        let Some(last) = last.filter(|last| last.kind == self.kind) else {
-            return self;
-        };
-        match self.kind {
-            // Its own time runs out, and is not made longer by refusals of larger requests.
-            Refusal::Spent if now_us < last.valid_until_us && last.asked <= self.asked => last,
-            Refusal::Spent => self,
-            Refusal::Reserved if now_us < last.valid_until_us.saturating_add(AFTER_WAIT_US) => {
-                Self {
-                    since_us: last.since_us.min(self.since_us),
-                    ..self
-                }
-            }
-            Refusal::Reserved => self,
-        }
+        let is_spent = |denial: &Self| denial.kind == Refusal::Spent;
+        let last = last.filter(|last| is_spent(last) && is_spent(&self));
+        // Its own time runs out, and is not made longer by refusals of larger requests.
+        last.filter(|last| now_us < last.valid_until_us && last.asked <= self.asked)
+            .unwrap_or(self)
     }
 
     pub(crate) fn cause(&self, now_us: u64) -> Cause {

@@ -84,7 +84,6 @@ fn denial(kind: Refusal, asked: u64) -> Denial {
     Denial {
         kind,
         asked,
-        since_us: 0,
         retry_at_us: 10 * SECOND,
         valid_until_us: 10 * SECOND,
         left: 0,
@@ -292,8 +291,13 @@ fn a_refusal_of_less_is_not_forgotten_for_one_of_more_nor_made_to_last() {
 fn while_others_may_still_return_credit_one_waits_instead_of_being_refused() {
     let accounts = connected();
     let (account, _lease) = funded(&accounts, "day", 0);
+    let for_those_who_wait = Denial {
+        valid_until_us: 0,
+        ..denial(Refusal::Reserved, 50)
+    };
+    account.deny(for_those_who_wait, 0);
+    assert_eq!(cause(&[need(&account, 50)], SECOND), Cause::Lacking);
     account.deny(denial(Refusal::Reserved, 50), 0);
-    assert_eq!(cause(&[need(&account, 50)], SECOND - 1), Cause::Lacking);
     assert!(matches!(
         cause(&[need(&account, 50)], SECOND),
         Cause::Refused {
@@ -651,8 +655,13 @@ fn a_node_without_a_share_waits_for_what_the_others_give_back() {
         amount: 60,
     };
     let account = accounts.account(&terms("rpm", kind), "key");
+    let for_those_who_wait = Denial {
+        valid_until_us: 0,
+        ..denial(Refusal::Reserved, 1)
+    };
+    account.deny(for_those_who_wait, 0);
+    assert_eq!(cause(&[need(&account, 1)], SECOND), Cause::Lacking);
     account.deny(denial(Refusal::Reserved, 1), 0);
-    assert_eq!(cause(&[need(&account, 1)], SECOND - 1), Cause::Lacking);
     assert!(matches!(
         cause(&[need(&account, 1)], SECOND),
         Cause::Refused {

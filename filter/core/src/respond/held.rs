@@ -10,7 +10,7 @@ use crate::host::Clock;
 
 /// A stream whose head waits for the first content.
 pub(super) struct HeldStream {
-    pub(super) stream: Stream,
+    pub(super) stream: Box<Stream>,
     expected: Expected,
     /// What the client gets once the head goes.
     pub(super) kept: Vec<u8>,
@@ -25,7 +25,7 @@ pub(super) enum HoldVerdict {
 }
 
 impl HeldStream {
-    pub(super) const fn new(stream: Stream, expected: Expected) -> Self {
+    pub(super) const fn new(stream: Box<Stream>, expected: Expected) -> Self {
         Self {
             stream,
             expected,

@@ -282,6 +282,7 @@ impl World {
             process.outages.hear(&message);
             process.keeper.on_down(message, now.mono_us);
             process.see_all();
+            process.note_refusals(self.now_us);
         }
         self.poll_soon(node);
         self.after(node);

@@ -110,7 +110,6 @@ impl Book {
             } else {
                 self.asked_for
             },
-            since_us: at.now_us,
             retry_at_us: at.now_us.saturating_add(retry_in_us).min(last_us),
             valid_until_us: at.now_us.saturating_add(valid_for_us).min(last_us),
             left: deny.left,

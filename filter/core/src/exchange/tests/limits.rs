@@ -96,7 +96,6 @@ fn deny(shell: &Shell, id: &str, kind: Refusal) {
     let denial = Denial {
         kind,
         asked: 1,
-        since_us: 0,
         retry_at_us: 3 * SECOND,
         valid_until_us: u64::MAX,
         left: 0,
@@ -245,7 +244,6 @@ fn a_request_that_waited_in_vain_is_answered_by_what_is_known_then() {
             let denial = Denial {
                 kind,
                 asked: 1,
-                since_us: 0,
                 retry_at_us: 3 * SECOND,
                 valid_until_us: 3 * SECOND,
                 left: 0,

@@ -153,7 +153,7 @@ impl Server {
                 }
                 .into(),
                 retry_in_ms: if is_spent { 10_000 } else { 250 },
-                valid_for_ms: if is_spent { 10_000 } else { 250 },
+                valid_for_ms: if is_spent { 10_000 } else { 0 },
                 left: free.cast_signed(),
                 ends_in_ms: 0,
                 amount,
