@@ -16,4 +16,4 @@ pub mod open_table;
 pub mod spool;
 pub mod usage;
 
-pub use backoff::backoff_ms;
+pub use backoff::Backoff;

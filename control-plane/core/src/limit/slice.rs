@@ -24,7 +24,9 @@ const FIRST_SLICE: u64 = 8;
 /// Never more than the raise or what is free, and nothing at all below `min_useful`. Counted
 /// credit goes out in slices of half a minute's demand, at most half of a holder's even part, so
 /// that nobody sits on what others need; once even parts get small, only what a waiting request
-/// lacks. Shares are given whole as long as one holder is alone, and to the even part after.
+/// lacks. Shares are given whole as long as one holder is alone, and to the even part after. Slots
+/// of a lost holder stay suspended for long, so that nobody has many more than it uses: a holder's
+/// slots double at most.
 pub fn slice(kind: Kind, amount: u64, free: u64, active: u64, ask: &Ask) -> u64 {
     let need = ask.min_useful.min(ask.raise);
     if free < need || ask.raise == 0 {
@@ -39,7 +41,11 @@ pub fn slice(kind: Kind, amount: u64, free: u64, active: u64, ask: &Ask) -> u64 
             let paced = (ask.demand_per_minute / 2).max(need.saturating_mul(FIRST_SLICE));
             paced.min(half_part)
         }
-        Kind::Rate | Kind::InFlight => {
+        Kind::InFlight => {
+            let doubled = ask.outstanding.max(need.saturating_mul(FIRST_SLICE));
+            doubled.min(half_part)
+        }
+        Kind::Rate => {
             let even = amount / active.max(1);
             even.saturating_sub(ask.outstanding).max(half_part)
         }
@@ -103,5 +109,17 @@ mod tests {
             ..ask(40, 1)
         };
         assert_eq!(slice(Kind::Rate, 60, 3, 3, &holder), 1);
+    }
+
+    #[test]
+    fn slots_double_and_leave_half_of_an_even_part() {
+        assert_eq!(slice(Kind::InFlight, 100, 100, 1, &ask(100, 1)), 8);
+        let holder = Ask {
+            outstanding: 20,
+            ..ask(80, 1)
+        };
+        assert_eq!(slice(Kind::InFlight, 100, 80, 1, &holder), 20);
+        assert_eq!(slice(Kind::InFlight, 100, 30, 1, &holder), 15);
+        assert_eq!(slice(Kind::InFlight, 100, 3, 4, &holder), 1);
     }
 }

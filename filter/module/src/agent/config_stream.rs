@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use filter_agent::{
+    Backoff,
     ads::{
         Applied, DeltaDiscoveryRequest, DeltaDiscoveryResponse, Kind, METHOD_PATH, Outcome,
         Refused, ResourceName, Session, Step,
     },
-    backoff_ms,
 };
 use filter_core::config::{Compiled, Fault, compile};
 use tokio::sync::mpsc;
@@ -48,7 +48,7 @@ impl ConfigStream<'_> {
             };
             self.session.disconnected();
             published::note_disconnected(self.agent.max_stale_us.get());
-            let wait_ms = backoff_ms(attempt, u64::from_ne_bytes(entropy::system()));
+            let wait_ms = Backoff::PATIENT.wait_ms(attempt, u64::from_ne_bytes(entropy::system()));
             log::warn(&format!(
                 "config stream ended, again in {wait_ms} ms: {ended}"
             ));

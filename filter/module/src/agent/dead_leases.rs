@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use filter_agent::{
-    backoff_ms,
+    Backoff,
     spool::{BootId, ShardEnd},
 };
 use proto::metering::v1::{
@@ -48,7 +48,8 @@ impl DeadLeases<'_> {
         while let Some(dead) = self.dead.recv().await {
             let mut attempt = 0;
             while let Err(error) = self.close_in_time(&dead).await {
-                let wait_ms = backoff_ms(attempt, u64::from_ne_bytes(entropy::system()));
+                let wait_ms =
+                    Backoff::PROMPT.wait_ms(attempt, u64::from_ne_bytes(entropy::system()));
                 log::info(&format!(
                     "credit of boot {} is not closed, again in {wait_ms} ms: {error}",
                     dead.boot

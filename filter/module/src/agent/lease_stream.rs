@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use filter_agent::{backoff_ms, lease::Session, spool};
+use filter_agent::{Backoff, lease::Session, spool};
 use filter_core::credit::Wake;
 use proto::metering::v1::{
     LeaseDown, LeaseUp, ShardEnd, lease_up, metering_client::MeteringClient,
@@ -99,7 +99,7 @@ impl<'a> LeaseStream<'a> {
             self.session.disconnected();
             self.counts.note_connected(false);
             attempt = if was_open { 0 } else { attempt + 1 };
-            let wait_ms = backoff_ms(attempt, u64::from_ne_bytes(entropy::system()));
+            let wait_ms = Backoff::PROMPT.wait_ms(attempt, u64::from_ne_bytes(entropy::system()));
             log::info(&format!(
                 "lease stream ended, again in {wait_ms} ms: {ended}"
             ));
