@@ -30,15 +30,21 @@ pub struct TestArgs {
     /// Run only tests whose names contain this, and no checks
     #[arg(long)]
     pub filter: Option<String>,
-    /// Also simulate 100,000 seeds, which takes an hour or two
+    /// Run chaos for an hour, lease credit to 1,000 processes and simulate 100,000 seeds: about
+    /// three hours in all. `TURNPIKE_CHAOS_SECONDS`, `TURNPIKE_LEASE_PROCESSES` and
+    /// `TURNPIKE_SIM_SEEDS` say otherwise
     #[arg(long)]
     pub long: bool,
 }
 
 /// The simulator's crate: built for release, since a debug build takes ten times as long.
 const SIMULATOR: &str = "tests-sim";
-/// Seeds of the simulator that `--long` runs.
-const LONG_SEEDS: u64 = 100_000;
+/// What `--long` sets, where the environment does not.
+const LONG: [(&str, &str); 3] = [
+    ("TURNPIKE_CHAOS_SECONDS", "3600"),
+    ("TURNPIKE_LEASE_PROCESSES", "1000"),
+    ("TURNPIKE_SIM_SEEDS", "100000"),
+];
 
 /// Runs all checks and all tests; says where the time went.
 pub fn test(args: &TestArgs) -> Result<()> {
@@ -87,6 +93,9 @@ fn all(args: &TestArgs, steps: &mut Steps, interrupt: &Interrupt) -> Result<u64>
         tests.env("TURNPIKE_ONE_REQUEST", built.one_request);
         tests.env("TURNPIKE_SDK_PYTHON_DIR", python_sdk);
         tests.env("TURNPIKE_SDK_NODE_DIR", node_sdk);
+        if args.long {
+            lengthen(&mut tests);
+        }
         if let Some(filter) = &args.filter {
             tests.args(["--", filter]);
         }
@@ -109,9 +118,16 @@ fn simulate(is_long: bool) -> Result<u64> {
     let args = ["test", "--release", "-p", SIMULATOR, "--", "--nocapture"];
     let mut tests = cargo(args);
     if is_long {
-        tests.env("TURNPIKE_SIM_SEEDS", LONG_SEEDS.to_string());
+        lengthen(&mut tests);
     }
     run_tests(&mut tests)
+}
+
+fn lengthen(tests: &mut Command) {
+    let unset = LONG
+        .into_iter()
+        .filter(|(name, _)| std::env::var_os(name).is_none());
+    tests.envs(unset);
 }
 
 /// What tests run.

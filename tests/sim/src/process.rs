@@ -22,6 +22,8 @@ use crate::request::{Exchange, Waiter};
 
 /// Others have this long to give back what they are asked for, and a quarter until it is asked about.
 pub const RECALL_US: u64 = 1_250_000;
+/// Whoever is waited for asks again this soon after a refusal, with delays.
+const ASKED_AGAIN_US: u64 = 500_000;
 /// Workers of a process.
 pub const WORKERS: usize = 2;
 /// Slots of a worker's table that exist; a run opens fewer at a time.
@@ -328,7 +330,7 @@ impl Process {
                 retry_at_us: denial.retry_at_us,
             });
             if refusals.retry_at_us != denial.retry_at_us {
-                if refusals.last_us + RECALL_US < now_us {
+                if refusals.last_us + ASKED_AGAIN_US < now_us {
                     refusals.since_us = now_us;
                 }
                 refusals.last_us = now_us;

@@ -200,7 +200,9 @@ impl World {
                 && process.keeper.is_closed()
                 && process.usage.is_drained()
         };
-        if !self.nodes[node].process.as_ref().is_some_and(is_done) {
+        // Without a stream nothing was read, so that nothing is known to be left.
+        let is_told = self.nodes[node].usage.is_some();
+        if !is_told || !self.nodes[node].process.as_ref().is_some_and(is_done) {
             return;
         }
         // What was said last is still on its way.
