@@ -1,6 +1,9 @@
 //! Recorded answers, byte for byte and with their pauses, through a real Envoy.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use serde_json::{Value, json};
 use tests::{
@@ -21,7 +24,7 @@ fn read(path: &Path) -> Value {
 
 #[test]
 fn recorded_answers_come_through_and_are_metered_as_expected() {
-    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/cases");
+    let cases = golden("");
     let stack = Stack::start(&Options {
         provider_args: vec!["--cases-dir".to_owned(), cases.display().to_string()],
         ..Options::default()
@@ -81,6 +84,12 @@ fn recorded_answers_come_through_and_are_metered_as_expected() {
     }
 }
 
+/// The folder of a golden case.
+fn golden(case: &str) -> PathBuf {
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/cases");
+    cases.join(case)
+}
+
 /// Two providers whose credentials differ, and a model that falls from the first to the second.
 fn two_providers(port: u16, secrets: &Path) -> String {
     let mut documents = String::new();
@@ -103,7 +112,7 @@ fn two_providers(port: u16, secrets: &Path) -> String {
 #[test]
 fn case_07_a_429_falls_to_the_next_target_with_its_own_model_path_and_credential() {
     let name = "07-fallback-429-next-target-right-model";
-    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/cases");
+    let cases = golden("");
     let stack = Stack::start(&Options {
         provider_args: vec!["--cases-dir".to_owned(), cases.display().to_string()],
         ..Options::default()
@@ -161,4 +170,74 @@ fn case_07_a_429_falls_to_the_next_target_with_its_own_model_path_and_credential
         (record.attempts.len(), usage.input, usage.output),
         (2, 6, 2)
     );
+}
+
+/// `short` answers with the first of `responses`, `long` with the second.
+fn too_long(responses: [&str; 2]) -> (Stack, tempfile::TempDir) {
+    let folder = golden("08-context-length-error-to-long-model");
+    let cases = tempfile::tempdir().expect("a folder");
+    let case = cases.path().join("too-long");
+    fs::create_dir(&case).expect("made");
+    for (response, place) in responses.iter().zip(["", "-2"]) {
+        let place = case.join(format!("upstream-response{place}.txt"));
+        fs::copy(folder.join(response), place).expect("copied");
+    }
+    let stack = Stack::start(&Options {
+        provider_args: vec!["--cases-dir".to_owned(), cases.path().display().to_string()],
+        ..Options::default()
+    });
+    let mut documents = String::new();
+    for (model, upstream, window) in [
+        ("chat-default", "s-8k", 8192),
+        ("short", "s-8k", 8192),
+        ("tiny", "t-4k", 4096),
+        ("long", "l-128k", 131_072),
+    ] {
+        documents.push_str(&format!(
+            "kind: Model\nid: {model}\nspec:\n  targets:\n  - provider: demo\n    \
+             upstreamModel: {upstream}\n  contextWindow: {window}\n---\n"
+        ));
+    }
+    documents.push_str(
+        "kind: RuleSet\nspec:\n  rules:\n  - name: by-length\n    matchModel: chat-default\n    \
+         models: [short, tiny, long]\n    contextLengthPatterns: [exceeds the model window]\n",
+    );
+    stack.apply(&documents);
+    (stack, cases)
+}
+
+#[test]
+fn case_08_a_prompt_that_is_too_long_goes_to_the_long_target_whatever_the_wording() {
+    let expect = read(&golden("08-context-length-error-to-long-model").join("expect.json"));
+    for first in ["upstream-response.txt", "upstream-response-2.txt"] {
+        let (stack, _cases) = too_long([first, "upstream-response-3.txt"]);
+        let key = stack.key("case-08");
+        let filler = "text ".repeat(9001);
+        let body =
+            json!({"model": "chat-default", "messages": [{"role": "user", "content": filler}]});
+        let answer = Request::chat(&key, &body)
+            .script(&json!({"case": "too-long"}))
+            .send(stack.port())
+            .expect("an answer");
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let json = answer.json();
+        let text = json.pointer("/choices/0/message/content");
+        assert_eq!(text, expect.pointer("/client/text"));
+        let served = stack.served();
+        let models: Vec<_> = served.iter().map(|one| &one.entry["model"]).collect();
+        assert_eq!(models, ["s-8k", "l-128k"]);
+        let record = stack
+            .record(answer.header("x-request-id").expect("an id"))
+            .record;
+        let attempts = record.attempts.iter();
+        let usage: Vec<_> = attempts
+            .map(|attempt| {
+                attempt
+                    .usage
+                    .as_ref()
+                    .map(|usage| (usage.input, usage.output))
+            })
+            .collect();
+        assert_eq!(usage, [Some((0, 0)), Some((9001, 1))]);
+    }
 }

@@ -98,16 +98,17 @@ fn the_stop_passes_on_what_the_provider_before_it_said() {
             "all seats are taken",
         ),
         (
-            json!({"status": 429, "error_body": "slow down", "retry_after": "7"}),
-            429,
-            "provider_error",
-            "slow down",
-        ),
-        (
             json!({"status": 401}),
             502,
             "provider_credential_rejected",
             "credential",
+        ),
+        // The last: the target is not asked again before it says.
+        (
+            json!({"status": 429, "error_body": "slow down", "retry_after": "7"}),
+            429,
+            "provider_error",
+            "slow down",
         ),
     ] {
         let answer = Request::chat(&key, &body)

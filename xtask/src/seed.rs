@@ -73,7 +73,8 @@ pub fn run(
 fn demo_provider(port: u16) -> String {
     format!(
         "kind: Provider\nid: demo\nspec:\n  displayName: Demo provider\n  \
-         baseUrl: http://127.0.0.1:{port}/v1\n  credentialPlace: none\n"
+         baseUrl: http://127.0.0.1:{port}/v1\n  credentialPlace: none\n  \
+         quirks: [no-responses]\n"
     )
 }
 

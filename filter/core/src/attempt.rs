@@ -9,6 +9,7 @@ use proto::metering::v1::{UsageSource, Verdict};
 
 use crate::error::Refusal;
 use crate::exchange::settle::Tier;
+use crate::health::Failure;
 use crate::host::Now;
 use crate::limits::Most;
 use crate::respond::{Answer, Expected};
@@ -227,6 +228,22 @@ impl Attempt {
         (200..300).contains(&self.answer.status)
             && self.answer.replacement().is_none()
             && !self.is_error_without_content()
+    }
+
+    /// Why it failed, if others than the caller are at fault; one that has no answer has been left.
+    pub(crate) fn failure(&self) -> Option<Failure> {
+        if self.fault.is_some() {
+            return None;
+        }
+        match self.answer.status {
+            200..300 if self.is_success() => None,
+            429 => Some(Failure::RateLimited {
+                retry_after_s: self.answer.retry_after_s,
+            }),
+            401..=403 => Some(Failure::Rejected),
+            0 | 200..=399 | 404 | 408 | 409 | 500.. => Some(Failure::Unwell),
+            _ => None,
+        }
     }
 
     /// Whether the provider will bill it.

@@ -236,7 +236,7 @@ impl Refusal {
                 "The provider rejected the gateway's credential. This is not about your API key."
             }
             Self::ProviderModelNotFound => {
-                "The provider does not know the model that the gateway asked it for."
+                "The provider answered 404: it does not know the model that the gateway asked it for, or does not serve this API."
             }
             Self::ProviderRedirected => {
                 "The provider answered with a redirect, which is not followed."

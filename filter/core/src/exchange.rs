@@ -19,6 +19,7 @@ use crate::authenticate::Caller;
 use crate::config::Compiled;
 use crate::error::{Refusal, Voice};
 use crate::head::{ClientApi, Strip};
+use crate::health::Health;
 use crate::host::{Clock, HeaderSink, HeldBodies, HeldBody, NodeState, Now};
 use crate::limits::{Asked, NodeLimits};
 use crate::route::{Attributes, Route};
@@ -31,9 +32,11 @@ mod local_reply;
 mod open;
 mod request;
 pub(crate) mod settle;
+mod turn;
 
 use admission::Pending;
 use guard::Guard;
+use turn::Turn;
 
 pub use crate::respond::ResponseStep;
 pub use local_reply::LocalReply;
@@ -62,6 +65,8 @@ pub struct Begin<'a> {
     pub held: &'static HeldBodies,
     /// What the process may spend of its limits.
     pub limits: &'static NodeLimits,
+    /// What the process knows of failing targets.
+    pub health: &'static Health,
 }
 
 impl fmt::Debug for Begin<'_> {
@@ -142,6 +147,7 @@ pub struct Exchange {
     began: Now,
     held: HeldBody,
     limits: &'static NodeLimits,
+    health: &'static Health,
     api: ClientApi,
     /// What the path says of the model, and of streaming, until the body is read.
     path_model: Option<String>,
@@ -157,6 +163,8 @@ pub struct Exchange {
     attempts: Vec<Attempt>,
     /// Index of the next planned attempt.
     next_planned: usize,
+    /// What an attempt said of the request itself, by which those that follow are chosen.
+    turned: Option<Turn>,
     /// The first limit that stood in the way of a further attempt.
     obstacle: Option<Box<Obstacle>>,
     /// What watches the stream that comes.

@@ -38,6 +38,14 @@ pub(crate) fn secret_of(config: &Compiled, planned: Planned) -> &[u8] {
     credential.map_or(b"", |credential| credential.secret.plaintext.as_bytes())
 }
 
+/// The id of the credential that a planned attempt uses; empty: none.
+pub(crate) fn credential_of(config: &Compiled, planned: Planned) -> &str {
+    let credential = planned
+        .credential
+        .and_then(|index| config.credentials.credential(index));
+    credential.map_or("", |credential| &credential.id)
+}
+
 /// The longest that any of the plan's targets may take until its head or first content.
 ///
 /// The router takes one such time per request, not one per attempt.
@@ -54,7 +62,8 @@ pub(crate) fn per_try_timeout_ms(config: &Compiled, route: &Route) -> u32 {
 
 /// The last attempt's own answer goes to the client, so only the others may be retried.
 pub(crate) fn retries(route: &Route) -> u32 {
-    u32::try_from(route.plan.len().saturating_sub(1)).unwrap_or(0)
+    let most = route.plan.len().min(route.most_attempts(true));
+    u32::try_from(most.saturating_sub(1)).unwrap_or(0)
 }
 
 /// Tells the router what the plan allows.

@@ -258,8 +258,16 @@ fn is_internal(name: &[u8]) -> bool {
 
 /// Headers by which proxies, this Envoy among them, tell where a request comes from: a client's
 /// address and way here do not concern a provider.
+/// Headers about the client, its hops, or its sessions at this host.
 fn tells_of_client(name: &[u8]) -> bool {
-    name.starts_with(b"x-forwarded-") || [&b"forwarded"[..], b"via", b"x-real-ip"].contains(&name)
+    const NAMES: [&[u8]; 5] = [
+        b"cookie",
+        b"forwarded",
+        b"proxy-authorization",
+        b"via",
+        b"x-real-ip",
+    ];
+    name.starts_with(b"x-forwarded-") || NAMES.contains(&name)
 }
 
 fn query_fields(query: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {

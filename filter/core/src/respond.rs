@@ -11,11 +11,13 @@
 //! | 2xx, compressed or of another type | untouched, estimated: asked for uncompressed, it came otherwise; where it was to be translated, 502 of ours |
 //! | 401, 402, 403 | 502 of ours: the gateway's credential is at fault |
 //! | 404 | 502 of ours: the config is at fault, for the caller's model exists |
+//! | 101 | 502 of ours: nobody asked for another protocol |
 //! | 3xx | 502 of ours: a redirect is not followed with a credential |
 //! | other 4xx and 5xx | the provider's words, masked, in the client's shape |
 
 use filter_llm::api::Api;
 use filter_llm::meter::{PlainMeter, StreamMeter, UsageMembers};
+use filter_llm::provider_error::ProviderError;
 use filter_llm::reading::Reading;
 use filter_llm::translate::{AnswerTerms, StreamTranslator};
 
@@ -32,6 +34,9 @@ use error_body::ErrorAnswer;
 use head::{AnswerHead, BodyKind, Leaks};
 use held::{HeldStream, HoldVerdict};
 use passing::{Stream, Whole};
+
+/// Nobody asks for another protocol.
+const SWITCHING_PROTOCOLS: u16 = 101;
 
 /// What is known of an answer before it comes.
 #[derive(Clone, Copy, Debug)]
@@ -102,7 +107,7 @@ pub(crate) struct Answer {
 enum Body {
     #[default]
     NoneYet,
-    Plain(PlainMeter),
+    Plain(Box<PlainMeter>),
     /// To be translated once it is whole.
     Whole(Box<Whole>),
     Stream(Box<Stream>),
@@ -127,13 +132,14 @@ impl Answer {
         beside: Beside<'_>,
     ) -> ResponseStep {
         let head = AnswerHead::read(headers);
-        if head.status < 200 {
+        if head.status < 200 && head.status != SWITCHING_PROTOCOLS {
             return ResponseStep::Pass;
         }
         self.status = head.status;
         self.retry_after_s = head.retry_after_s;
         self.body = match head.status {
             200..300 => successful_body(&head, expected, beside),
+            SWITCHING_PROTOCOLS => replaced(Refusal::ProviderAnswerUnreadable),
             300..=399 => replaced(Refusal::ProviderRedirected),
             401..=403 => replaced(Refusal::ProviderCredentialRejected),
             404 => replaced(Refusal::ProviderModelNotFound),
@@ -346,6 +352,14 @@ impl Answer {
         Some(words)
     }
 
+    /// What the provider says is wrong with the request, once it has said all.
+    pub(crate) fn request_error(&self) -> Option<ProviderError> {
+        match (&self.body, self.status) {
+            (Body::Error(error), 400 | 413 | 422) => error.parsed(),
+            _ => None,
+        }
+    }
+
     /// The error of ours that took the answer's place.
     pub(crate) const fn replacement(&self) -> Option<&Refusal> {
         match &self.body {
@@ -419,7 +433,7 @@ fn successful_body(head: &AnswerHead, expected: Expected, beside: Beside<'_>) ->
     }
     let meter = PlainMeter::new(expected.api);
     if !is_translated {
-        return Body::Plain(meter);
+        return Body::Plain(Box::new(meter));
     }
     Body::Whole(Box::new(Whole::new(meter, expected)))
 }

@@ -7,9 +7,12 @@ use proto::config::v1::{Capability, Effort};
 
 use crate::authenticate::Caller;
 use crate::config::Compiled;
-use crate::config::models::{AUTO, Capabilities, Model};
+use crate::config::models::{AUTO, Capabilities, Model, Target};
+use crate::config::providers::Provider;
 use crate::config::rules::PLAN_ATTEMPTS;
 use crate::error::Refusal;
+use crate::forward;
+use crate::health::{Health, Standing};
 use crate::text;
 
 /// What routing looks at.
@@ -24,6 +27,10 @@ pub(crate) struct Wish<'a> {
     pub(crate) text_bytes: u64,
     /// When it is asked, which prices depend on.
     pub(crate) unix_s: u64,
+    /// The same, by the monotonic clock.
+    pub(crate) mono_us: u64,
+    /// Who has failed.
+    pub(crate) health: &'a Health,
 }
 
 /// Attributes of a request; of two with one name the first counts.
@@ -68,11 +75,26 @@ impl Attributes {
 /// What routing decided.
 #[derive(Debug)]
 pub(crate) struct Route {
-    /// At least one; at most as many as may be attempted.
+    /// At least one. Those without hosts are passed over, so there may be more than attempts.
     pub(crate) plan: Vec<Planned>,
+    max_attempts: usize,
     /// Index of the rule that matched.
     pub(crate) rule: Option<usize>,
     pub(crate) effort: Effort,
+}
+
+impl Route {
+    /// Attempts that may be made, before or after a provider said that the request itself is not
+    /// for it: twice as many then, if there are models for such requests.
+    pub(crate) fn most_attempts(&self, has_turned: bool) -> usize {
+        let has_chain = || {
+            self.plan
+                .iter()
+                .any(|planned| planned.after != After::Failure)
+        };
+        let times = 1 + usize::from(has_turned && has_chain());
+        self.max_attempts.saturating_mul(times)
+    }
 }
 
 /// One attempt that may be made, by index into the config.
@@ -83,6 +105,19 @@ pub(crate) struct Planned {
     pub(crate) target: usize,
     /// `None`: the provider takes none.
     pub(crate) credential: Option<usize>,
+    pub(crate) after: After,
+}
+
+/// What an attempt may follow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum After {
+    /// Nothing, or any failure of those before that another target may do better at.
+    #[default]
+    Failure,
+    /// A prompt that was too long for those before.
+    ContextLength,
+    /// Content that a policy of those before refused.
+    ContentPolicy,
 }
 
 /// Makes the plan. `draw` chooses among a caller's credentials and is uniform over all of `u64`.
@@ -102,18 +137,30 @@ pub(crate) fn route(
         caller,
         wish,
         draw,
+        after: After::Failure,
         plan: Vec::new(),
         rejected: Rejected::default(),
     };
     for &model in choice.models(config) {
         plan.add_model(model, choice.required_effort);
     }
-    plan.plan.truncate(choice.max_attempts);
+    plan.add_other_credentials();
+    plan.order_by_health();
     if plan.plan.is_empty() {
-        return Err(plan.rejected.refusal(wish.model));
+        return Err(plan.rejected.refusal(wish));
+    }
+    let mut all = std::mem::take(&mut plan.plan);
+    for (after, models) in choice.chains(config) {
+        plan.after = after;
+        for &model in models {
+            plan.add_model(model, choice.required_effort);
+        }
+        plan.order_by_health();
+        all.append(&mut plan.plan);
     }
     Ok(Route {
-        plan: plan.plan,
+        plan: all,
+        max_attempts: choice.max_attempts,
         rule: choice.rule,
         effort: choice.effort,
     })
@@ -136,6 +183,21 @@ impl Choice {
             Some(rule) => &rule.models,
             None => &self.named,
         }
+    }
+
+    /// The models that answer what the others refuse.
+    fn chains<'a>(&self, config: &'a Compiled) -> [(After, &'a [usize]); 2] {
+        let rule = self.rule.and_then(|rule| config.rules.rule(rule));
+        let (long, refused) = rule.map_or((&[][..], &[][..]), |rule| {
+            (
+                &rule.context_length_models[..],
+                &rule.content_policy_models[..],
+            )
+        });
+        [
+            (After::ContextLength, long),
+            (After::ContentPolicy, refused),
+        ]
     }
 }
 
@@ -220,6 +282,7 @@ struct Planning<'a> {
     caller: Caller,
     wish: &'a Wish<'a>,
     draw: u64,
+    after: After,
     plan: Vec<Planned>,
     rejected: Rejected,
 }
@@ -258,10 +321,11 @@ impl Planning<'_> {
                 continue;
             }
             let Caller { key, team } = self.caller;
-            let credential = self
-                .config
-                .credentials
-                .choose(target.provider, key, team, self.draw);
+            let is_well = well_with(self.config, self.wish, target, provider);
+            let credential =
+                self.config
+                    .credentials
+                    .choose(target.provider, key, team, self.draw, &is_well);
             if credential.is_none() && provider.takes_credential() {
                 self.rejected.no_credential = true;
                 continue;
@@ -271,14 +335,78 @@ impl Planning<'_> {
                 model: index,
                 target: at,
                 credential,
+                after: self.after,
             });
         }
+    }
+
+    /// After all targets, each once more with another credential: that one may still have room.
+    fn add_other_credentials(&mut self) {
+        for at in 0..self.plan.len() {
+            let Some(planned) = self.plan.get(at).copied() else {
+                continue;
+            };
+            let Some((target, provider)) = forward::target_of(self.config, planned) else {
+                continue;
+            };
+            let is_well = well_with(self.config, self.wish, target, provider);
+            let another = planned
+                .credential
+                .and_then(|than| self.config.credentials.another(than, self.draw, &is_well));
+            if another.is_some() {
+                self.plan.push(Planned {
+                    credential: another,
+                    ..planned
+                });
+            }
+        }
+    }
+
+    /// Those that cool down come last, and those that are not to be asked yet do not come.
+    fn order_by_health(&mut self) {
+        if self.wish.health.is_all_well() {
+            return;
+        }
+        let standing = |planned: &Planned| {
+            let (target, provider) = forward::target_of(self.config, *planned)?;
+            let credential = forward::credential_of(self.config, *planned);
+            let (health, now_us) = (self.wish.health, self.wish.mono_us);
+            Some(health.standing(&target.label, &provider.id, credential, now_us))
+        };
+        let rejected = &mut self.rejected;
+        self.plan.retain(|planned| match standing(planned) {
+            Some(Standing::Told { until_us }) => {
+                let earliest_us = rejected.told_until_us.get_or_insert(until_us);
+                *earliest_us = until_us.min(*earliest_us);
+                false
+            }
+            _ => true,
+        });
+        self.plan
+            .sort_by_key(|planned| standing(planned) == Some(Standing::Cooling));
+    }
+}
+
+/// Tells of a credential whether a target can be asked with it, as far as is known.
+fn well_with<'a>(
+    config: &'a Compiled,
+    wish: &'a Wish<'a>,
+    target: &'a Target,
+    provider: &'a Provider,
+) -> impl Fn(usize) -> bool + 'a {
+    move |index| {
+        let credential = config.credentials.credential(index);
+        let credential = credential.map_or("", |credential| &credential.id);
+        let (health, now_us) = (wish.health, wish.mono_us);
+        health.standing(&target.label, &provider.id, credential, now_us) == Standing::Well
     }
 }
 
 /// What stood in the way of the models that were not planned.
 #[derive(Default)]
 struct Rejected {
+    /// When the first of those may be asked whose providers said so, by the monotonic clock.
+    told_until_us: Option<u64>,
     not_allowed: bool,
     incapable: bool,
     no_credential: bool,
@@ -287,8 +415,13 @@ struct Rejected {
 
 impl Rejected {
     /// A missing credential or price is told first: they are nothing that the caller can change.
-    fn refusal(&self, asked: &str) -> Refusal {
-        if self.no_credential {
+    fn refusal(&self, wish: &Wish<'_>) -> Refusal {
+        if let Some(until_us) = self.told_until_us {
+            let wait_us = until_us.saturating_sub(wish.mono_us);
+            Refusal::VendorsUnavailable {
+                retry_after_s: u32::try_from(wait_us.div_ceil(1_000_000)).ok(),
+            }
+        } else if self.no_credential {
             Refusal::VendorsUnavailable {
                 retry_after_s: None,
             }
@@ -296,7 +429,7 @@ impl Rejected {
             Refusal::PriceUnknown
         } else if self.not_allowed && !self.incapable {
             Refusal::ModelNotAllowed {
-                model: asked.to_owned(),
+                model: wish.model.to_owned(),
             }
         } else {
             Refusal::NoCapableModel

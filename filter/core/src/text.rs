@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::key;
+
 /// Longest string in a usage record, in bytes.
 pub(crate) const MAX_BYTES: usize = 256;
 
@@ -9,6 +11,21 @@ pub(crate) const MAX_BYTES: usize = 256;
 pub(crate) fn cut(text: &str) -> &str {
     let end = text.floor_char_boundary(MAX_BYTES);
     text.get(..end).unwrap_or_default()
+}
+
+/// The text where it fits and has no NUL, which the ledger's database can't keep; else its beginning
+/// and its SHA-256, so that two texts never become one.
+pub(crate) fn distinct(text: &str) -> String {
+    if text.len() <= MAX_BYTES && !text.contains('\0') {
+        return text.to_owned();
+    }
+    let mut short = text.replace('\0', "\u{fffd}");
+    short.truncate(short.floor_char_boundary(MAX_BYTES - 1 - 64));
+    short.push('#');
+    for byte in key::hash(text.as_bytes()) {
+        short.push_str(&format!("{byte:02x}"));
+    }
+    short
 }
 
 /// Replaces a string's text and keeps its memory.

@@ -34,6 +34,12 @@ impl ProviderError {
             ])
     }
 
+    /// The message has one of these words, which are in lower case.
+    pub fn is_one_of(&self, words: &[Box<str>]) -> bool {
+        let message = self.message.to_ascii_lowercase();
+        words.iter().any(|word| message.contains(&**word))
+    }
+
     /// The credential's account has no balance or quota left; waiting does not help.
     pub fn is_quota(&self) -> bool {
         let words = [

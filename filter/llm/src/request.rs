@@ -16,7 +16,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 pub use edits::EditPoints;
-pub(crate) use edits::{Edit, MissingOutput, OutputPoints, Span};
+pub(crate) use edits::{Edit, MAX_COMPLETION_TOKENS, MissingOutput, OutputPoints, Span};
 pub use fault::RequestFault;
 pub use service_tier::pinned_tier;
 

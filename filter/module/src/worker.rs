@@ -11,6 +11,7 @@ use std::{
 use filter_agent::spool::{Appended, ShardWriter};
 use filter_core::{
     exchange::{Exchange, Settled, StreamEnd},
+    health::Health,
     host::HeldBodies,
 };
 
@@ -27,6 +28,9 @@ use crate::{
 
 /// Request bytes that this process holds.
 pub(crate) static HELD: HeldBodies = HeldBodies::new();
+
+/// What this process knows of failing targets.
+pub(crate) static HEALTH: Health = Health::new();
 
 static NODE: OnceLock<Arc<ThisNode>> = OnceLock::new();
 static WORKERS: Mutex<Vec<Arc<Shared>>> = Mutex::new(Vec::new());

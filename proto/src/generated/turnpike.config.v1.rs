@@ -191,6 +191,20 @@ pub struct Rule {
     /// Attempts in one plan, 1-10. 0: the default of 3.
     #[prost(uint32, tag = "8")]
     pub max_attempts: u32,
+    /// Public model names, tried in this order when a provider says that the prompt does not fit its
+    /// model's context window, after those of `models` whose windows are larger. At most max_attempts
+    /// of their targets.
+    #[prost(string, repeated, tag = "9")]
+    pub context_length_models: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The same, when a provider refuses the content by its policy. Empty: the client gets the refusal.
+    #[prost(string, repeated, tag = "10")]
+    pub content_policy_models: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Words by which a provider's 400 or 413 tells that the prompt does not fit, beside those that
+    /// are known here. At most 16 of 4-256 bytes; case does not count.
+    #[prost(string, repeated, tag = "11")]
+    pub context_length_patterns: ::prost::alloc::vec::Vec<
+        ::prost::alloc::string::String,
+    >,
 }
 /// What targets cost. One resource, named `default`.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -44,6 +44,15 @@ pub(crate) struct RuleSpec {
     /// 1-10; 0: the default of 3.
     #[serde(default)]
     pub(crate) max_attempts: u32,
+    /// Tried when a provider says that the prompt does not fit its model.
+    #[serde(default)]
+    pub(crate) context_length_models: Vec<String>,
+    /// Tried when a provider refuses the content by its policy.
+    #[serde(default)]
+    pub(crate) content_policy_models: Vec<String>,
+    /// Words by which a provider tells that the prompt does not fit.
+    #[serde(default)]
+    pub(crate) context_length_patterns: Vec<String>,
 }
 
 impl Singleton for RuleSet {
@@ -141,6 +150,9 @@ fn encode(rule: &RuleSpec) -> config::Rule {
         match_model: rule.match_model.clone(),
         models: rule.models.clone(),
         max_attempts: rule.max_attempts,
+        context_length_models: rule.context_length_models.clone(),
+        content_policy_models: rule.content_policy_models.clone(),
+        context_length_patterns: rule.context_length_patterns.clone(),
     }
 }
 
@@ -168,5 +180,8 @@ fn decode_rule(rule: config::Rule) -> Result<RuleSpec, CallError> {
         match_model: rule.match_model,
         models: rule.models,
         max_attempts: rule.max_attempts,
+        context_length_models: rule.context_length_models,
+        content_policy_models: rule.content_policy_models,
+        context_length_patterns: rule.context_length_patterns,
     })
 }

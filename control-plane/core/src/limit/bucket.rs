@@ -64,10 +64,10 @@ pub struct Imbalance {
     pub suspended: u64,
 }
 
-/// A refusal is asked about again this soon while others hold what is lacking. They may give it
-/// back at any time, so that such a refusal holds for nobody but those who wait for it.
+/// A refusal is asked about again this soon while live holders have what is lacking. They may give
+/// it back or settle it at any time, so that it holds for nobody but those who wait.
 const RETRY_HELD_MS: u32 = 250;
-/// The same, while only lost holders or the asker itself do.
+/// The same, while only lost holders do.
 const RETRY_SUSPENDED_MS: u32 = 2_000;
 /// An exhausted bucket is looked at again this soon: an operator may have raised it.
 const RETRY_SPENT_MS: u32 = 10_000;
@@ -180,7 +180,7 @@ impl Bucket {
         let active = self.active(now_us);
         let free = u64::try_from(self.sums.free()).unwrap_or(0);
         if free < ask.min_useful {
-            let deny = self.deny(terms.kind, key, want, now_us);
+            let deny = self.deny(terms.kind, want, now_us);
             let reserved = deny.kind == DenyKind::Reserved && want.urgent;
             let keep = match terms.kind {
                 Kind::Counted | Kind::InFlight => 0,
@@ -301,8 +301,7 @@ impl Bucket {
         }
     }
 
-    fn deny(&self, kind: Kind, key: LeaseKey, want: &Want, now_us: i64) -> Deny {
-        let lease = self.lease(key);
+    fn deny(&self, kind: Kind, want: &Want, now_us: i64) -> Deny {
         let asked = want.min_useful.saturating_add(want.available);
         let need = signed(asked);
         let room = match kind {
@@ -310,13 +309,12 @@ impl Bucket {
             Kind::Rate | Kind::InFlight => signed(self.sums.amount),
         };
         let ends_in_ms = self.ends_in_ms(now_us);
-        let others = self.sums.held.saturating_sub(lease.outstanding());
         let (kind, retry_in_ms, valid_for_ms) = if room < need {
             let soon = u32::try_from(ends_in_ms).unwrap_or(u32::MAX);
             let soon = if soon == 0 { u32::MAX } else { soon };
             let soon = soon.min(RETRY_SPENT_MS);
             (DenyKind::Spent, soon, soon)
-        } else if others > 0 {
+        } else if self.sums.held > 0 {
             (DenyKind::Reserved, RETRY_HELD_MS, 0)
         } else {
             (DenyKind::Reserved, RETRY_SUSPENDED_MS, RETRY_SUSPENDED_MS)

@@ -32,6 +32,12 @@ pub struct Rule {
     pub models: Vec<String>,
     #[serde(default)]
     pub max_attempts: u32,
+    #[serde(default)]
+    pub context_length_models: Vec<String>,
+    #[serde(default)]
+    pub content_policy_models: Vec<String>,
+    #[serde(default)]
+    pub context_length_patterns: Vec<String>,
 }
 
 /// Most rules in a set.
@@ -100,6 +106,13 @@ impl Rule {
             &format!("{place}.max_attempts"),
             "must be at most 10",
         );
+        let is_pattern = |text: &String| (4..=256).contains(&text.len()) && !text.contains('\0');
+        faults.require(
+            self.context_length_patterns.len() <= 16
+                && self.context_length_patterns.iter().all(is_pattern),
+            &format!("{place}.context_length_patterns"),
+            "must be at most 16 of 4-256 bytes, without NUL",
+        );
         for (name, value) in &self.attributes {
             // Postgres keeps no NUL in JSON.
             faults.require(
@@ -121,6 +134,9 @@ impl Rule {
             match_model: self.match_model.clone(),
             models: self.models.clone(),
             max_attempts: self.max_attempts,
+            context_length_models: self.context_length_models.clone(),
+            content_policy_models: self.content_policy_models.clone(),
+            context_length_patterns: self.context_length_patterns.clone(),
         }
     }
 
@@ -144,6 +160,9 @@ impl Rule {
             match_model: rule.match_model,
             models: rule.models,
             max_attempts: rule.max_attempts,
+            context_length_models: rule.context_length_models,
+            content_policy_models: rule.content_policy_models,
+            context_length_patterns: rule.context_length_patterns,
         }
     }
 }
@@ -163,6 +182,9 @@ mod tests {
             match_model: String::new(),
             models: models.iter().map(|m| (*m).to_owned()).collect(),
             max_attempts: 11,
+            context_length_models: vec![],
+            content_policy_models: vec![],
+            context_length_patterns: vec![],
         };
         let set = RuleSet {
             rules: vec![rule("a", &["m"]), rule("a", &[])],

@@ -120,6 +120,8 @@ impl Store {
                 r#"select coalesce(rule ->> 'name', '') as "rule!"
                    from rule_set, jsonb_array_elements(rules) as rule
                    where rule -> 'models' ? $1 or rule ->> 'match_model' = $1
+                      or rule -> 'context_length_models' ? $1
+                      or rule -> 'content_policy_models' ? $1
                    limit 1"#,
                 id,
             )

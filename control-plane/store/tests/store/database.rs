@@ -229,6 +229,9 @@ pub(crate) fn rule(name: &str, models: &[&str]) -> Rule {
         match_model: String::new(),
         models: models.iter().map(|model| (*model).to_owned()).collect(),
         max_attempts: 0,
+        context_length_models: Vec::new(),
+        content_policy_models: Vec::new(),
+        context_length_patterns: Vec::new(),
     }
 }
 

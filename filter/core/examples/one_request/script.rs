@@ -8,6 +8,7 @@ use std::sync::{Arc, LazyLock};
 use filter_core::config::{Resources, compile};
 use filter_core::credit::{Kind, Lease, LimitTerms, Span};
 use filter_core::exchange::{AttemptStep, Begin, Config, Exchange, Head, Settled, Step, StreamEnd};
+use filter_core::health::Health;
 use filter_core::host::{Clock, Clusters, HeaderSink, HeldBodies, NodeState, Now};
 use filter_core::key;
 use filter_core::limits::NodeLimits;
@@ -16,6 +17,7 @@ use proto::config::v1::*;
 use proto::metering::v1::{Attempt, UsageRecord};
 
 static HELD: HeldBodies = HeldBodies::new();
+static HEALTH: Health = Health::new();
 static LIMITS: LazyLock<NodeLimits> = LazyLock::new(NodeLimits::default);
 const KEYS: usize = 1000;
 const MICROSECOND_ZERO: i64 = 1_750_000_000_000_000;
@@ -242,6 +244,7 @@ impl Script {
             },
             held: &HELD,
             limits: &LIMITS,
+            health: &HEALTH,
         };
         let head = Head {
             headers: &headers,

@@ -1,6 +1,7 @@
 //! Provider credentials, by provider and owner.
 
 use std::fmt;
+use std::ops::Range;
 
 use proto::config::v1::CredentialPlace;
 
@@ -45,42 +46,69 @@ impl fmt::Debug for Secret {
 
 impl Credentials {
     /// Chooses a credential for a caller at a provider: of the most specific kind that there is,
-    /// by weight. `draw` is uniform over all of `u64`.
+    /// by weight, of those that `is_well` if any is. `draw` is uniform over all of `u64`.
     pub(crate) fn choose(
         &self,
         provider: usize,
         key: usize,
         team: usize,
         draw: u64,
+        is_well: &dyn Fn(usize) -> bool,
     ) -> Option<usize> {
-        [Owner::Key(key), Owner::Team(team), Owner::Everyone]
+        let owners = [Owner::Key(key), Owner::Team(team), Owner::Everyone];
+        let group = owners
             .into_iter()
-            .find_map(|owner| self.choose_of(provider, owner, draw))
+            .map(|owner| self.of_owner(provider, owner))
+            .find(|group| !group.is_empty())?;
+        self.choose_of(group.clone(), draw, is_well)
+            .or_else(|| self.choose_of(group, draw, &|_| true))
+    }
+
+    /// Another that is well, of those that stand beside one, which failed.
+    pub(crate) fn another(
+        &self,
+        than: usize,
+        draw: u64,
+        is_well: &dyn Fn(usize) -> bool,
+    ) -> Option<usize> {
+        let Credential {
+            provider, owner, ..
+        } = *self.0.get(than)?;
+        let group = self.of_owner(provider, owner);
+        self.choose_of(group, draw, &|index| index != than && is_well(index))
     }
 
     pub(crate) fn credential(&self, index: usize) -> Option<&Credential> {
         self.0.get(index)
     }
 
-    fn choose_of(&self, provider: usize, owner: Owner, draw: u64) -> Option<usize> {
-        let first = self
-            .0
-            .partition_point(|one| (one.provider, one.owner) < (provider, owner));
-        let of_owner = || {
-            self.0
-                .iter()
-                .skip(first)
-                .take_while(|one| (one.provider, one.owner) == (provider, owner))
+    /// Those of one owner at one provider.
+    fn of_owner(&self, provider: usize, owner: Owner) -> Range<usize> {
+        let name = |one: &Credential| (one.provider, one.owner);
+        let first = self.0.partition_point(|one| name(one) < (provider, owner));
+        let last = self.0.partition_point(|one| name(one) <= (provider, owner));
+        first..last
+    }
+
+    fn choose_of(
+        &self,
+        group: Range<usize>,
+        draw: u64,
+        may_be: &dyn Fn(usize) -> bool,
+    ) -> Option<usize> {
+        let weights = || {
+            let group = group.clone().filter(|index| may_be(*index));
+            group.filter_map(|index| Some((index, u64::from(self.0.get(index)?.weight))))
         };
-        let total: u64 = of_owner().map(|one| u64::from(one.weight)).sum();
+        let total: u64 = weights().map(|(_, weight)| weight).sum();
         let mut point = draw.checked_rem(total)?;
-        let at = of_owner().position(|one| {
-            let weight = u64::from(one.weight);
-            let chosen = point < weight;
-            point = point.saturating_sub(weight);
-            chosen
-        })?;
-        Some(first + at)
+        let mut weights = weights();
+        let chosen = weights.find(|(_, weight)| {
+            let is_chosen = point < *weight;
+            point = point.saturating_sub(*weight);
+            is_chosen
+        });
+        chosen.map(|(index, _)| index)
     }
 }
 

@@ -31,6 +31,12 @@ pub(crate) struct Rule {
     /// Indexes of models, tried in this order.
     pub(crate) models: Vec<usize>,
     pub(crate) max_attempts: usize,
+    /// Indexes of models that are tried for a prompt that was too long.
+    pub(crate) context_length_models: Vec<usize>,
+    /// The same, for content that was refused by a policy.
+    pub(crate) content_policy_models: Vec<usize>,
+    /// What providers say of a prompt that is too long, in lower case.
+    pub(crate) context_length_patterns: Vec<Box<str>>,
 }
 
 impl Rules {
@@ -146,14 +152,20 @@ fn compile_rule(wire: &wire::Rule, models: &[Model], place: &mut Place<'_>) -> O
     if !wire.match_model.is_empty() && index_of(&wire.match_model).is_none() {
         fault("match_model", "there is no such model");
     }
-    let mut indexes = Vec::with_capacity(wire.models.len());
-    for (at, name) in wire.models.iter().enumerate() {
-        match index_of(name) {
-            Some(index) => indexes.push(index),
-            None => place.fault(&format!("models[{at}]"), "there is no such model"),
+    let mut indexes = |field: &str, names: &[String]| {
+        let mut indexes = Vec::with_capacity(names.len());
+        for (at, name) in names.iter().enumerate() {
+            match index_of(name) {
+                Some(index) => indexes.push(index),
+                None => place.fault(&format!("{field}[{at}]"), "there is no such model"),
+            }
         }
-    }
-    if indexes.is_empty() {
+        indexes
+    };
+    let context_length_models = indexes("context_length_models", &wire.context_length_models);
+    let content_policy_models = indexes("content_policy_models", &wire.content_policy_models);
+    let models = indexes("models", &wire.models);
+    if models.is_empty() {
         place.fault("models", "there is none to answer");
         return None;
     }
@@ -169,10 +181,17 @@ fn compile_rule(wire: &wire::Rule, models: &[Model], place: &mut Place<'_>) -> O
         match_model: Some(wire.match_model.as_str())
             .filter(|name| !name.is_empty())
             .map(Into::into),
-        models: indexes,
+        models,
         max_attempts: match wire.max_attempts {
             0 => DEFAULT_MAX_ATTEMPTS,
             attempts => usize::try_from(attempts).unwrap_or(DEFAULT_MAX_ATTEMPTS),
         },
+        context_length_models,
+        content_policy_models,
+        context_length_patterns: wire
+            .context_length_patterns
+            .iter()
+            .map(|pattern| pattern.to_ascii_lowercase().into())
+            .collect(),
     })
 }

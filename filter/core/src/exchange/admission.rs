@@ -273,13 +273,11 @@ impl Exchange {
         standings
     }
 
-    /// `<team>/<user>`, fit for the ledger's database, which keeps no NUL; empty: no user was named.
+    /// `<team>/<user>`; empty: no user was named.
     fn limit_subject(&self, end_user: &str) -> String {
         let caller = self.caller.filter(|_| !end_user.is_empty());
         let team = caller.and_then(|caller| self.config.keys.team(caller.team));
-        team.map_or_else(String::new, |team| {
-            format!("{}/{end_user}", team.id).replace('\0', "\u{fffd}")
-        })
+        team.map_or_else(String::new, |team| format!("{}/{end_user}", team.id))
     }
 }
 

@@ -61,6 +61,7 @@ impl Exchange {
             return;
         };
         attempt.answer.edit_head(sink);
+        self.turn_head(attempt, sink);
         if let Some(refusal) = attempt.answer.replacement() {
             self.error_code = Some(refusal.code());
         }

@@ -9,6 +9,7 @@ use super::{Admitted, AttemptStep, Exchange, Reply, STOP_CLUSTER};
 use crate::attempt::Attempt;
 use crate::error::Refusal;
 use crate::forward;
+use crate::health::Failure;
 use crate::host::{Clock, Clusters, HeaderSink, Now};
 use crate::respond::{Answer, Expected};
 use crate::route::Planned;
@@ -53,7 +54,8 @@ impl Exchange {
             api,
             stream: admitted.stream,
             strips_usage,
-            may_be_followed: self.next_planned < admitted.route.plan.len(),
+            may_be_followed: self.next_planned < admitted.route.plan.len()
+                && self.attempts.len() + 1 < admitted.route.most_attempts(true),
             max_event_bytes: settings.max_stream_event_bytes,
             hold_bytes: settings.first_token_hold_bytes,
             hold_us: u64::from(settings.first_token_hold_ms) * 1000,
@@ -82,10 +84,17 @@ impl Exchange {
 
     /// The next planned target whose cluster has hosts and whose limits hold.
     fn next_target(&mut self, number: u32, clusters: &dyn Clusters, now: Now) -> Option<Planned> {
+        let route = &self.admitted.as_ref()?.route;
+        if self.attempts.len() >= route.most_attempts(self.turned.is_some()) {
+            return None;
+        }
         loop {
             let at = self.next_planned;
             let planned = *self.admitted.as_ref()?.route.plan.get(at)?;
             self.next_planned = at + 1;
+            if !self.is_due(planned, self.turned) {
+                continue;
+            }
             let has_hosts = forward::target_of(&self.config, planned)
                 .is_some_and(|(_, provider)| clusters.has_hosts(&provider.cluster_name));
             if has_hosts && self.readmit(number, at, planned, now) {
@@ -94,6 +103,7 @@ impl Exchange {
         }
     }
 
+    /// Closes the attempt that failed, if there is one.
     fn leave_attempt(&mut self, mono_us: u64) {
         let timeout_us = self.admitted.as_ref().map_or(0, |admitted| {
             u64::from(forward::per_try_timeout_ms(&self.config, &admitted.route)) * 1000
@@ -111,6 +121,24 @@ impl Exchange {
         } else {
             "reset"
         };
+        if let Some(attempt) = self.attempts.last() {
+            self.turned = self.turn_by(attempt).or(self.turned);
+            self.note_health(attempt, attempt.failure(), mono_us);
+        }
+    }
+
+    /// Remembers for the requests to come how an attempt ended.
+    pub(super) fn note_health(&self, attempt: &Attempt, failure: Option<Failure>, mono_us: u64) {
+        let Some((target, provider)) = forward::target_of(&self.config, attempt.planned) else {
+            return;
+        };
+        let credential = forward::credential_of(&self.config, attempt.planned);
+        let (health, target, provider) = (self.health, &target.label, &provider.id);
+        match failure {
+            Some(failure) => health.failed(target, provider, credential, failure, mono_us),
+            None if attempt.is_success() => health.succeeded(target, provider, credential),
+            None => {}
+        }
     }
 
     /// The API that one target is asked in and, if it is the client's own, the changes to the body;
@@ -136,11 +164,17 @@ impl Exchange {
             false => [admitted.edits.rename_model(asked, upstream), None],
         };
         let strips_usage = usage.is_some();
-        let output = admitted
-            .clamped_to
-            .into_iter()
-            .flat_map(|tokens| admitted.edits.limit_output(tokens));
-        let splices = model.into_iter().chain([usage]).flatten().chain(output);
+        let (edits, member) = match provider.quirks.max_tokens_member {
+            true => (
+                admitted.edits.with_max_tokens(),
+                admitted.edits.rename_output(),
+            ),
+            false => (admitted.edits, None),
+        };
+        let limit = admitted.clamped_to.into_iter();
+        let output = limit.flat_map(|tokens| edits.limit_output(tokens));
+        let members = model.into_iter().chain([usage, member]).flatten();
+        let splices = members.chain(output);
         (api, splices.collect(), strips_usage)
     }
 

@@ -31,6 +31,7 @@ pub(super) fn begin(begin: &Begin<'_>, head: &Head<'_>) -> (Exchange, Step) {
         began: begin.clock.now(),
         held: HeldBody::new(begin.held),
         limits: begin.limits,
+        health: begin.health,
         api: ClientApi::Unknown(read.dialect()),
         path_model: None,
         path_stream: false,
@@ -43,6 +44,7 @@ pub(super) fn begin(begin: &Begin<'_>, head: &Head<'_>) -> (Exchange, Step) {
         admitted: None,
         attempts: Vec::new(),
         next_planned: 0,
+        turned: None,
         obstacle: None,
         guard: Guard::Off,
         is_stopped: false,
@@ -170,6 +172,7 @@ impl Exchange {
         if let Some(user) = &request.user {
             self.attributes.push(USER_ATTRIBUTE, user);
         }
+        let now = clock.now();
         let wish = Wish {
             api,
             model: &request.model,
@@ -177,10 +180,11 @@ impl Exchange {
             attributes: &self.attributes,
             needs: request.needs,
             text_bytes: request.text_bytes,
-            unix_s: clock.now().unix_s(),
+            unix_s: now.unix_s(),
+            mono_us: now.mono_us,
+            health: self.health,
         };
         let route = route(&self.config, caller, &wish, halves(&self.entropy).1)?;
-        let now = clock.now();
         let admitted = Admitted {
             admission: admit(now),
             api,
@@ -189,9 +193,8 @@ impl Exchange {
             end_user: request
                 .user
                 .as_deref()
-                .map(text::cut)
-                .unwrap_or_default()
-                .to_owned(),
+                .map(text::distinct)
+                .unwrap_or_default(),
             action_id,
             stream: request.stream,
             asks_usage: request.asks_usage,

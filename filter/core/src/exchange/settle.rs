@@ -11,6 +11,7 @@ use crate::admit::Grip;
 use crate::attempt::{Attempt, Metered};
 use crate::config::Compiled;
 use crate::forward;
+use crate::health::Failure;
 use crate::host::{Clock, Now};
 use crate::limits::{Asked, Used};
 use crate::text::{self, Decimal, refill};
@@ -57,6 +58,7 @@ impl Exchange {
             settled.record = None;
         }
         let how = self.outcome(end);
+        self.note_last_health(how.end, now);
         self.write_sample(end, how, now, &mut settled.sample);
         if let Some(admitted) = &self.admitted {
             let record = settled.record.get_or_insert_default();
@@ -67,6 +69,21 @@ impl Exchange {
         }
         self.settle_limits(settled);
         self.write_log(how.end, settled);
+    }
+
+    /// Those that were left before were noted then.
+    fn note_last_health(&self, end: End, now: Now) {
+        let Some(last) = self.attempts.last().filter(|last| last.left_us.is_none()) else {
+            return;
+        };
+        let failure = match end {
+            End::Complete => last.failure(),
+            End::ProviderCut => Some(Failure::Unwell),
+            End::ProviderFailed => last.failure(),
+            // Who left says nothing of the provider.
+            _ => return,
+        };
+        self.note_health(last, failure, now.mono_us);
     }
 
     /// Gives back what was reserved too much, and charges the rest.

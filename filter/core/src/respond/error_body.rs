@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use filter_llm::api::Api;
 use filter_llm::error::{self, ErrorBody};
 use filter_llm::mask::mask;
+use filter_llm::provider_error::ProviderError;
 
 use crate::error::Voice;
 use crate::text;
@@ -42,6 +43,15 @@ impl ErrorAnswer {
     /// True when the rest is dropped.
     pub(super) const fn is_full(&self) -> bool {
         self.is_cut
+    }
+
+    /// The error as the provider told it, the secret not masked.
+    pub(super) fn parsed(&self) -> Option<ProviderError> {
+        if self.bytes.is_empty() {
+            return None;
+        }
+        let parsed = error::parse(self.api, &self.bytes);
+        Some(parsed.unwrap_or_else(|| ProviderError::of_text(&self.bytes)))
     }
 
     /// Appends what the client gets.

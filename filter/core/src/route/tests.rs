@@ -41,10 +41,13 @@ fn ask(resources: &Resources, ask: &Ask<'_>) -> Result<(String, Vec<String>), &'
         needs: ask.needs,
         text_bytes: ask.text_bytes,
         unix_s: ask.unix_s,
+        mono_us: 0,
+        health: &Health::new(),
     };
     let route = route(&config, caller, &wish, ask.draw).map_err(|refusal| refusal.code())?;
     let rule = route.rule.and_then(|rule| config.rules.rule(rule));
-    let targets = route.plan.iter().map(|planned| {
+    let attempts = route.plan.iter().take(route.most_attempts(false));
+    let targets = attempts.map(|planned| {
         let target = &config.models[planned.model].targets[planned.target];
         target.label.to_string()
     });
@@ -452,7 +455,9 @@ fn the_most_specific_credential_is_taken_and_among_equals_by_weight() {
             stale: false,
         };
         let caller = authenticate(&config, key.as_bytes(), node, Now::default()).unwrap();
-        let chosen = config.credentials.choose(0, caller.key, caller.team, draw);
+        let chosen = config
+            .credentials
+            .choose(0, caller.key, caller.team, draw, &|_| true);
         chosen.map_or("none".into(), |at| {
             config.credentials.credential(at).unwrap().id.to_string()
         })

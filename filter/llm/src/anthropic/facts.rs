@@ -57,6 +57,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<Request<'_>, RequestFault> {
                     before: r#""max_tokens":"#,
                     after: ",",
                 }),
+                completion_name: None,
             },
             vertex: Some(Edit {
                 span: Span::of(body, model).with_name(body),

@@ -173,6 +173,7 @@ impl<'a> Members<'a> {
             output: OutputPoints {
                 said: [span_of(config.max_output_tokens), None],
                 missing: (!is_null).then_some(missing),
+                completion_name: None,
             },
             vertex: None,
         }

@@ -97,7 +97,8 @@ impl<'a> Members<'a> {
             asks_usage: stream_options.asks_usage(),
             max_output_tokens: {
                 let max_tokens = convert::count(self.max_tokens, "max_tokens")?;
-                convert::count(self.max_completion_tokens, "max_completion_tokens")?.or(max_tokens)
+                // Providers keep to one or the other.
+                convert::count(self.max_completion_tokens, "max_completion_tokens")?.max(max_tokens)
             },
             choices: convert::choices(self.n)?,
             reasoning_effort: convert::text(self.reasoning_effort, "reasoning_effort")?,

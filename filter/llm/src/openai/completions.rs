@@ -81,6 +81,7 @@ impl<'a> Members<'a> {
                 before: r#""max_tokens":"#,
                 after: ",",
             }),
+            completion_name: None,
         }
     }
 }

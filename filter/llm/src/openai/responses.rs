@@ -144,6 +144,7 @@ fn edits(body: &[u8], model: &RawValue, max_output_tokens: Option<&RawValue>) ->
                 before: r#""max_output_tokens":"#,
                 after: ",",
             }),
+            completion_name: None,
         },
         vertex: None,
     }

@@ -26,6 +26,8 @@ pub(crate) struct OutputPoints {
     pub(crate) said: [Option<Span>; 2],
     /// Where it goes if it is not said.
     pub(crate) missing: Option<MissingOutput>,
+    /// The name of the one member that says it, if that is `max_completion_tokens`.
+    pub(crate) completion_name: Option<Span>,
 }
 
 /// A place for the most tokens of output, and what stands around the number there.
@@ -35,6 +37,9 @@ pub(crate) struct MissingOutput {
     pub(crate) before: &'static str,
     pub(crate) after: &'static str,
 }
+
+/// What stands before the number that OpenAI's chat is given by default.
+pub(crate) const MAX_COMPLETION_TOKENS: &str = r#""max_completion_tokens":"#;
 
 /// A fixed edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +80,16 @@ impl Span {
         }
     }
 
+    /// The name of the member that has this value, in its quotes; it has no quote in it.
+    pub(crate) fn name_of(self, body: &[u8]) -> Option<Self> {
+        let mut quotes = memchr::memrchr_iter(b'"', body.get(..self.start)?);
+        let (closing, opening) = (quotes.next()?, quotes.next()?);
+        Some(Self {
+            start: opening,
+            end: closing + 1,
+        })
+    }
+
     fn covers(self, other: Self) -> bool {
         self.start <= other.start && other.end <= self.end
     }
@@ -89,7 +104,7 @@ impl Span {
 impl EditPoints {
     /// Bounds the output of one choice to `tokens`, in whichever members the request says it.
     pub fn limit_output(&self, tokens: u64) -> impl Iterator<Item = Splice> + use<> {
-        let OutputPoints { said, missing } = self.output;
+        let OutputPoints { said, missing, .. } = self.output;
         let is_said = said.iter().any(Option::is_some);
         let inserted = missing.filter(|_| !is_said).map(|missing| Splice {
             range: Span::at(missing.at).range(),
@@ -100,6 +115,27 @@ impl EditPoints {
             with: Cow::Owned(tokens.to_string().into_bytes()),
         });
         replaced.chain(inserted)
+    }
+
+    /// For a provider of chat that knows no bound of the output but `max_tokens`: a bound that is
+    /// put in goes there.
+    #[must_use]
+    pub fn with_max_tokens(mut self) -> Self {
+        if let Some(missing) = &mut self.output.missing
+            && missing.before == MAX_COMPLETION_TOKENS
+        {
+            missing.before = r#""max_tokens":"#;
+        }
+        self
+    }
+
+    /// For the same: `max_completion_tokens` becomes `max_tokens`; `None`: the request does not say
+    /// it, or both.
+    pub fn rename_output(&self) -> Option<Splice> {
+        self.output.completion_name.map(|name| Splice {
+            range: name.range(),
+            with: Cow::Borrowed(br#""max_tokens""#),
+        })
     }
 
     /// Puts the provider's name of the model in the place of the one asked for; `None`: they are

@@ -42,7 +42,8 @@ impl Exchange {
         if end.shutdown {
             return End::Shutdown;
         }
-        if end.details.starts_with(b"downstream_") {
+        // One that cancels an HTTP/2 or HTTP/3 stream is told by its codec's word.
+        if end.details.starts_with(b"downstream_") || end.details.ends_with(b".remote_reset") {
             return End::ClientGone;
         }
         if self.has_client_head && last.is_some_and(|last| last.is_success()) {

@@ -1,6 +1,6 @@
 //! More than one attempt: fall-over, the stop, and what each costs.
 
-use proto::config::v1::{Model, OnUnknownUsage, Settings};
+use proto::config::v1::{Model, OnUnknownUsage, Quirk, Settings};
 use proto::metering::v1::{Attempt, End, UsageSource, Verdict};
 
 use super::shell::{Play, Seen, Shell};
@@ -206,8 +206,11 @@ fn the_stop_gives_the_most_telling_error() {
 
 #[test]
 fn the_stop_passes_on_what_the_last_provider_that_answered_said() {
-    let mut shell = Shell::new();
-    shell.clusters = ["turnpike-provider-a"].into();
+    let alone = || {
+        let mut shell = Shell::new();
+        shell.clusters = ["turnpike-provider-a"].into();
+        shell
+    };
     let words = r#"{"error":{"message":"out of CANARY-prov-key-7731","type":"server_error"}}"#;
     for (play, status, code, retry) in [
         (Play::json(500, words), 500, "provider_error", None),
@@ -224,7 +227,7 @@ fn the_stop_passes_on_what_the_last_provider_that_answered_said() {
             None,
         ),
     ] {
-        let seen = shell.chat(PAIR, &[play]);
+        let seen = alone().chat(PAIR, &[play]);
         assert_eq!(seen.status, status);
         assert_eq!(seen.record().error_code, code);
         assert_eq!(seen.record().attempts.len(), 1);
@@ -238,7 +241,7 @@ fn the_stop_passes_on_what_the_last_provider_that_answered_said() {
         assert!(!format!("{:?}", seen.logged).contains("CANARY"));
     }
     let long = "x".repeat(100 << 10);
-    let seen = shell.chat(
+    let seen = alone().chat(
         PAIR,
         &[Play::frames(500, "text/plain", vec![long.into(); 3])],
     );
@@ -295,4 +298,58 @@ fn unknown_usage_costs_nothing_where_the_settings_say_so() {
         ]
     );
     assert_eq!(seen.settled.sample.tokens, Default::default());
+}
+
+#[test]
+fn targets_without_hosts_use_up_no_attempts() {
+    let mut resources = resources();
+    let gone = ["x", "y", "z"].map(|upstream| target("a", upstream));
+    let targets = gone.into_iter().chain([target("b", "there")]).collect();
+    resources
+        .models
+        .insert("pair".into(), model("pair", targets));
+    let mut shell = Shell::with(&resources);
+    shell.clusters = ["turnpike-provider-b"].into();
+    let seen = shell.chat(PAIR, &[Play::json(200, ANSWER)]);
+    assert_eq!((seen.status, seen.providers.len()), (200, 1));
+}
+
+#[test]
+fn no_more_than_three_attempts_are_made() {
+    let mut resources = resources();
+    let targets = ["w", "x", "y", "z"].map(|upstream| target("a", upstream));
+    resources
+        .models
+        .insert("pair".into(), model("pair", targets.into()));
+    let fails = || Play::json(500, "{}");
+    let seen = Shell::with(&resources).chat(PAIR, &[fails(), fails(), fails()]);
+    assert_eq!((seen.status, seen.providers.len()), (500, 3));
+}
+
+#[test]
+fn a_provider_that_knows_max_tokens_alone_is_told_its_bound_there() {
+    let mut resources = resources();
+    let provider = resources.providers.get_mut("a").unwrap();
+    provider.quirks = vec![Quirk::MaxTokensMember.into()];
+    let shell = Shell::with(&resources);
+    for (bound, told) in [
+        (r#""max_completion_tokens":10"#, r#""max_tokens":10"#),
+        (r#""max_tokens":10"#, r#""max_tokens":10"#),
+        // Either may be kept to, so the larger is reserved.
+        (
+            r#""max_tokens":90,"max_completion_tokens":10"#,
+            r#""max_tokens":90,"max_completion_tokens":10"#,
+        ),
+    ] {
+        let ask = |bound: &str| format!(r#"{{"model":"small-1","messages":[],{bound}}}"#);
+        let seen = shell.chat(&ask(bound), &[Play::json(200, ANSWER)]);
+        let (.., body) = &seen.providers[0];
+        assert_eq!(std::str::from_utf8(body).unwrap(), ask(told));
+    }
+}
+
+#[test]
+fn another_protocol_that_nobody_asked_for_is_no_answer() {
+    let seen = Shell::new().chat(PAIR, &[Play::json(101, ""), Play::json(200, ANSWER)]);
+    assert_eq!((seen.status, seen.providers.len()), (200, 2));
 }

@@ -194,6 +194,7 @@ fn begun(shell: &Shell) -> Exchange {
         node: shell.node,
         held: &HELD,
         limits: shell.limits,
+        health: shell.health,
     };
     Exchange::begin(
         &begin,
@@ -271,6 +272,27 @@ fn an_attempt_that_never_began_is_in_no_record() {
 }
 
 #[test]
+fn a_client_that_cancels_its_http_2_stream_has_left_and_its_provider_has_not_failed() {
+    let shell = Shell::new();
+    for _ in 0..4 {
+        let mut exchange = begun(&shell);
+        exchange.on_request_body(PLAIN.as_bytes(), &shell.clock);
+        exchange.select(0, &shell.clusters, &shell.clock);
+        exchange.begin_attempt(&mut Sink(&mut Headers::new()));
+        exchange.on_request_sent();
+        let end = StreamEnd {
+            response_code: 0,
+            details: b"http2.remote_reset",
+            flags: 0,
+            shutdown: false,
+        };
+        let record = exchange.settle(&end, &shell.clock).record.unwrap();
+        assert_eq!(record.end, i32::from(End::ClientGone));
+    }
+    assert!(shell.health.is_all_well());
+}
+
+#[test]
 fn a_settlement_that_is_used_again_is_as_a_new_one() {
     let shell = Shell::new();
     let mut reused = Settled::default();
@@ -341,6 +363,7 @@ fn held_bytes_are_given_back_when_the_answer_begins_and_at_the_end() {
         node: shell.node,
         held: &POOL,
         limits: shell.limits,
+        health: shell.health,
     };
     let head = Head {
         headers: &pairs,

@@ -135,17 +135,31 @@ fn state(lease: &Lease) -> (i64, u64) {
 
 /// Postgres keeps no NUL in a text: one in a subject would stop the ledger at that record.
 #[test]
-fn a_nul_in_an_end_user_is_replaced_in_the_bucket_it_names() {
-    let shell = with_limits([Limit {
-        subject: LimitSubject::EndUser.into(),
-        ..limit("user-output", LimitUnit::OutputTokens)
-    }]);
-    let lease = fund(&shell, "user-output", "red/a\u{fffd}b", 1_000);
-    let seen = shell.chat(&ONE.replace("ann", r"a\u0000b"), &[Play::json(200, ANSWER)]);
-    assert_eq!(seen.status, 200);
-    let expected = [charge("user-output", "red/a\u{fffd}b", 100, 1)];
-    assert_eq!(seen.record().charges, expected);
-    assert_eq!(state(&lease), (999, 0));
+fn end_users_with_long_names_or_a_nul_have_buckets_of_their_own() {
+    let long = "x".repeat(1000);
+    let names = [
+        r"a\u0000b".to_owned(),
+        "a\u{fffd}b".to_owned(),
+        long.clone() + "0",
+        long + "1",
+    ];
+    let subjects = names.map(|name| {
+        let shell = with_limits([Limit {
+            subject: LimitSubject::EndUser.into(),
+            ..limit("user-output", LimitUnit::OutputTokens)
+        }]);
+        shell.chat(&ONE.replace("ann", &name), &[Play::json(200, ANSWER)]);
+        let accounts = shell.limits.accounts.all();
+        accounts[0].subject().to_string()
+    });
+    assert_eq!(subjects[1], "red/a\u{fffd}b");
+    let different: std::collections::BTreeSet<_> = subjects.iter().collect();
+    assert_eq!(different.len(), subjects.len(), "{subjects:?}");
+    assert!(
+        subjects
+            .iter()
+            .all(|subject| subject.len() <= 4 + 256 && !subject.contains('\0'))
+    );
 }
 
 #[test]
@@ -310,6 +324,7 @@ fn waiting(shell: &Shell) -> Exchange {
         node: shell.node,
         held: &HELD,
         limits: shell.limits,
+        health: shell.health,
     };
     let head = Head {
         headers: &pairs,

@@ -94,6 +94,7 @@ proptest! {
         let begin = Begin {
             config: &shell.config, clock: &shell.clock, entropy: [7; 32], node: IN_SYNC, held: &HELD,
             limits: shell.limits,
+            health: shell.health,
         };
         let (mut exchange, _) = Exchange::begin(&begin, &Head { headers: &pairs, end_of_stream });
         exchange.on_request_bytes(body.len() as u64);

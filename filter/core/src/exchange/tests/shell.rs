@@ -14,6 +14,7 @@ use crate::config::{Resources, compile};
 use crate::credit::Wake;
 use crate::exchange::*;
 use crate::fixture;
+use crate::health::Health;
 use crate::host::*;
 use crate::limits::NodeLimits;
 
@@ -129,6 +130,7 @@ pub(crate) struct Shell {
     /// Milliseconds between frames.
     pub(crate) frame_gap_ms: u64,
     pub(crate) limits: &'static NodeLimits,
+    pub(crate) health: &'static Health,
     /// What the agent does while a request waits.
     pub(crate) agent: Box<dyn Fn(&NodeLimits)>,
 }
@@ -198,6 +200,7 @@ impl Shell {
             client_reads_frames: None,
             frame_gap_ms: 0,
             limits: Box::leak(Box::default()),
+            health: Box::leak(Box::default()),
             agent: Box::new(|_| {}),
         }
     }
@@ -225,6 +228,7 @@ impl Shell {
             node: self.node,
             held: &HELD,
             limits: self.limits,
+            health: self.health,
         };
         let head = Head {
             headers: &owned,

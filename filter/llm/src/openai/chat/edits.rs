@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 
 use crate::openai::stream_options::StreamOptions;
-use crate::request::{EditPoints, MissingOutput, OutputPoints, Span};
+use crate::request::{EditPoints, MAX_COMPLETION_TOKENS, MissingOutput, OutputPoints, Span};
 
 /// The members that bound a request's output.
 #[derive(Clone, Copy, Default)]
@@ -31,9 +31,13 @@ pub(super) fn points(
             ],
             missing: Some(MissingOutput {
                 at: Span::first_member(body).start,
-                before: r#""max_completion_tokens":"#,
+                before: MAX_COMPLETION_TOKENS,
                 after: ",",
             }),
+            completion_name: match output.max_tokens {
+                None => span_of(output.max_completion_tokens).and_then(|span| span.name_of(body)),
+                Some(_) => None,
+            },
         },
         vertex: None,
     }

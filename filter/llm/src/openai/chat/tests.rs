@@ -342,6 +342,26 @@ fn output_is_bounded_in_the_members_that_say_it_or_in_one_that_is_added() {
     }
 }
 
+#[test]
+fn the_larger_of_two_bounds_holds_and_providers_of_one_are_told_it_there() {
+    let both = br#"{"model":"m","max_tokens":900,"max_completion_tokens":10}"#;
+    let request = parse(both).unwrap();
+    assert_eq!(request.max_output_tokens, Some(900));
+    assert_eq!(request.edits.rename_output(), None);
+    let newer = br#"{"model":"m", "max_completion_tokens" : 10}"#;
+    let edits = parse(newer).unwrap().edits.with_max_tokens();
+    let splices: Splices = edits
+        .rename_output()
+        .into_iter()
+        .chain(edits.limit_output(7))
+        .collect();
+    assert_eq!(splices.apply(newer), br#"{"model":"m", "max_tokens" : 7}"#);
+    let silent = br#"{"model":"m"}"#;
+    let edits = parse(silent).unwrap().edits.with_max_tokens();
+    let splices: Splices = edits.limit_output(7).collect();
+    assert_eq!(splices.apply(silent), br#"{"max_tokens":7,"model":"m"}"#);
+}
+
 proptest! {
     #[test]
     fn an_edited_request_is_the_same_but_for_what_was_asked(
