@@ -637,7 +637,8 @@ CREATE TABLE public.limit_event (
     raised_at timestamp with time zone DEFAULT public.turnpike_now() NOT NULL,
     tries integer DEFAULT 0 NOT NULL,
     try_at timestamp with time zone DEFAULT public.turnpike_now() NOT NULL,
-    delivered_at timestamp with time zone
+    delivered_at timestamp with time zone,
+    failure text DEFAULT ''::text NOT NULL
 );
 
 -- Name: TABLE limit_event; Type: COMMENT; Schema: public; Owner: -
@@ -679,6 +680,10 @@ COMMENT ON COLUMN public.limit_event.try_at IS 'When the next one is due, unless
 -- Name: COLUMN limit_event.delivered_at; Type: COMMENT; Schema: public; Owner: -
 
 COMMENT ON COLUMN public.limit_event.delivered_at IS 'When its receiver took it; null: not yet, or nobody is to be told.';
+
+-- Name: COLUMN limit_event.failure; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.limit_event.failure IS 'Why the last try that failed did, at most 200 characters; empty: none failed.';
 
 -- Name: limit_lease; Type: TABLE; Schema: public; Owner: -
 
@@ -2008,6 +2013,10 @@ CREATE INDEX limit_adjustment_by_bucket ON public.limit_adjustment USING btree (
 -- Name: limit_bucket_by_end; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX limit_bucket_by_end ON public.limit_bucket USING btree (window_end);
+
+-- Name: limit_event_by_time; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX limit_event_by_time ON public.limit_event USING btree (raised_at, limit_event_id);
 
 -- Name: limit_event_due; Type: INDEX; Schema: public; Owner: -
 

@@ -4,6 +4,7 @@ mod apply;
 mod failures;
 mod fake;
 mod help;
+mod limit_status;
 mod limits;
 mod operate;
 mod resources;

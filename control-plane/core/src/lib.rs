@@ -16,6 +16,7 @@ pub mod ledger;
 pub mod limit;
 pub mod name;
 pub mod nodes;
+pub mod overshoot;
 pub mod published;
 pub mod resource;
 pub mod seal;

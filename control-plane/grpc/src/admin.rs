@@ -5,6 +5,8 @@
 
 mod config;
 mod credentials;
+mod limit_events;
+mod limit_status;
 mod limits;
 mod models;
 mod price_books;

@@ -18,6 +18,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use crate::feed::Feed;
 use crate::fleet::{Fleet, Process};
+use crate::metrics::Metrics;
 use crate::node_certificate::Names;
 use crate::shutdown::Shutdown;
 
@@ -32,6 +33,7 @@ const RESPONSES_AHEAD: usize = 4;
 pub(crate) struct Ads {
     pub(crate) feed: Feed,
     pub(crate) fleet: Fleet,
+    pub(crate) metrics: Metrics,
     pub(crate) shutdown: Shutdown,
 }
 

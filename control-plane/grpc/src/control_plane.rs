@@ -24,6 +24,7 @@ use crate::feed::Feed;
 use crate::fleet::Fleet;
 use crate::leases::Leases;
 use crate::metering::{Collector, Usage};
+use crate::metrics::Metrics;
 use crate::node_certificate::RequireNode;
 use crate::shutdown::Shutdown;
 
@@ -43,6 +44,7 @@ pub struct ControlPlane {
     admin: Admin,
     ads: Ads,
     usage: Usage,
+    metrics: Metrics,
 }
 
 impl ControlPlane {
@@ -64,16 +66,18 @@ impl ControlPlane {
                 .clone()
                 .keep_stored(store.clone(), feed.clone(), shutdown.clone()),
         );
+        let metrics = Metrics::new(store.clone(), fleet.clone(), feed.clone());
         Ok(Self {
             ads: Ads {
                 feed: feed.clone(),
                 fleet: fleet.clone(),
+                metrics: metrics.clone(),
                 shutdown: shutdown.clone(),
             },
             usage: Usage {
                 store: store.clone(),
                 collector: Collector::start(store.clone()),
-                leases: Leases::start(store.clone(), feed.clone(), shutdown.clone()),
+                leases: Leases::start(store.clone(), feed.clone(), &metrics, shutdown.clone()),
                 shutdown: shutdown.clone(),
             },
             admin: Admin {
@@ -83,6 +87,7 @@ impl ControlPlane {
                 policy,
                 shutdown,
             },
+            metrics,
         })
     }
 
@@ -93,6 +98,11 @@ impl ControlPlane {
     /// When the store cannot be written now.
     pub async fn leave(&self) -> Result<(), Error> {
         self.admin.store.disconnect_own_nodes().await
+    }
+
+    /// What is counted here.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 
     /// The newest published config version in memory.

@@ -78,6 +78,11 @@ impl Fleet {
         progress
     }
 
+    /// Nodes whose config stream is at this replica.
+    pub(crate) fn connected_here(&self) -> u64 {
+        u64::try_from(self.lock().nodes.own().count()).unwrap_or(u64::MAX)
+    }
+
     /// Every node, by name.
     pub(crate) fn list(&self) -> Vec<Node> {
         let state = self.lock();
@@ -249,6 +254,7 @@ mod tests {
         );
         drop(seat);
         assert_eq!(fleet.progress(3, 60).disconnected, 1);
+        assert_eq!(fleet.connected_here(), 0);
         // A new process of the node, so another entry; but nobody is away.
         let _seat = fleet.connect(named(2), "gw-1", "1.40.0", 0);
         let progress = fleet.progress(3, 60);

@@ -35,6 +35,7 @@ use self::closes::Closes;
 use self::roster::Roster;
 use self::wants::WantCollector;
 use crate::feed::Feed;
+use crate::metrics::Metrics;
 use crate::node_certificate::Names;
 use crate::shutdown::Shutdown;
 use crate::status;
@@ -66,7 +67,7 @@ pub(crate) struct Leases {
 
 impl Leases {
     /// Starts the tasks; they end at shutdown.
-    pub(crate) fn start(store: Store, feed: Feed, shutdown: Shutdown) -> Self {
+    pub(crate) fn start(store: Store, feed: Feed, metrics: &Metrics, shutdown: Shutdown) -> Self {
         let roster = Roster::default();
         let closes = Closes::default();
         let recall_soon = Arc::new(Notify::new());
@@ -74,12 +75,13 @@ impl Leases {
             store.clone(),
             roster.clone(),
             recall_soon.clone(),
+            metrics.clone(),
             shutdown.clone(),
         ));
         tokio::spawn(closes.clone().run(store.clone(), shutdown.clone()));
         upkeep::start(&store, &shutdown);
         Self {
-            wants: WantCollector::start(store.clone(), recall_soon),
+            wants: WantCollector::start(store.clone(), recall_soon, metrics.clone()),
             beats: BeatCollector::start(store.clone(), roster.clone(), shutdown.clone()),
             greetings: Arc::new(Semaphore::new(GREETINGS)),
             store,

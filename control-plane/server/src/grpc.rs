@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use control_plane_grpc::Shutdown;
+use control_plane_grpc::{RpcLayer, Shutdown};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio_stream::Stream;
@@ -63,16 +63,17 @@ pub(crate) async fn serve(
     security: Security,
     listener: TcpListener,
     routes: RoutesBuilder,
+    timing: RpcLayer,
     shutdown: Shutdown,
 ) -> anyhow::Result<()> {
     match security {
         Security::Loopback => {
             let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-            serve_on(incoming, routes, shutdown).await
+            serve_on(incoming, routes, timing, shutdown).await
         }
         Security::Tls(tls) => {
             let incoming = incoming::secured(listener, *tls);
-            serve_on(incoming, routes, shutdown).await
+            serve_on(incoming, routes, timing, shutdown).await
         }
     }
 }
@@ -80,6 +81,7 @@ pub(crate) async fn serve(
 async fn serve_on<C>(
     incoming: impl Stream<Item = io::Result<C>>,
     mut routes: RoutesBuilder,
+    timing: RpcLayer,
     shutdown: Shutdown,
 ) -> anyhow::Result<()>
 where
@@ -95,6 +97,7 @@ where
     let serving = Server::builder()
         .http2_keepalive_interval(Some(KEEP_ALIVE_EVERY))
         .http2_keepalive_timeout(Some(KEEP_ALIVE_TIMEOUT))
+        .layer(timing)
         .add_routes(routes.routes())
         .serve_with_incoming_shutdown(incoming, async move {
             stop.requested().await;

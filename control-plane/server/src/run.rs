@@ -62,7 +62,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         config_version = version,
         "serving"
     );
-    grpc::serve(security, grpc_listener, routes, stopping).await?;
+    let timing = control_plane.metrics().rpc_layer();
+    grpc::serve(security, grpc_listener, routes, timing, stopping).await?;
     if let Ok(Err(error)) = timeout(LEAVE_TIME, control_plane.leave()).await {
         tracing::warn!(%error, "nodes count as connected here for some seconds more");
     }
@@ -104,7 +105,8 @@ async fn start(
     })
     .await?;
     if let Some(webhook) = webhook {
-        tokio::spawn(webhook.run(store, stopping));
+        let metrics = control_plane.metrics().clone();
+        tokio::spawn(webhook.run(store, metrics, stopping));
     }
     Ok(control_plane)
 }

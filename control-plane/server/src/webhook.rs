@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use control_plane_grpc::Shutdown;
+use control_plane_grpc::{Metrics, Shutdown};
 use control_plane_store::{LimitEvent, Store};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -49,7 +49,7 @@ impl Webhook {
     }
 
     /// Tells what there is to tell, until shutdown.
-    pub(crate) async fn run(self, store: Store, mut shutdown: Shutdown) {
+    pub(crate) async fn run(self, store: Store, metrics: Metrics, mut shutdown: Shutdown) {
         let webhook = Arc::new(self);
         loop {
             tokio::select! {
@@ -65,7 +65,7 @@ impl Webhook {
             };
             let mut telling = JoinSet::new();
             for event in events {
-                telling.spawn(tell(webhook.clone(), store.clone(), event));
+                telling.spawn(tell(webhook.clone(), store.clone(), metrics.clone(), event));
             }
             telling.join_all().await;
         }
@@ -81,9 +81,11 @@ impl Webhook {
     }
 }
 
-async fn tell(webhook: Arc<Webhook>, store: Store, event: LimitEvent) {
+async fn tell(webhook: Arc<Webhook>, store: Store, metrics: Metrics, event: LimitEvent) {
     let id = event.id;
-    if let Err(error) = webhook.post(&event).await {
+    let posted = webhook.post(&event).await;
+    metrics.webhook_told(posted.is_ok());
+    if let Err(error) = posted {
         let host = webhook.endpoint.host();
         tracing::warn!(
             event = %id,
@@ -91,6 +93,10 @@ async fn tell(webhook: Arc<Webhook>, store: Store, event: LimitEvent) {
             error = format!("{error:#}"),
             "an event could not be delivered; it is tried again for a day"
         );
+        let noted = store.limit_event_failed(id, &format!("{error:#}")).await;
+        if let Err(error) = noted {
+            tracing::debug!(event = %id, %error, "why it was not delivered could not be noted");
+        }
         return;
     }
     // It will be told again if this fails.

@@ -37,15 +37,23 @@ fn updated(rows: u64, name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Judges a deletion by a resource that refers to the one deleted, if there is any.
-fn unused(by: Option<String>, name: &str) -> Result<(), Error> {
-    match by {
-        None => Ok(()),
-        Some(by) => Err(Error::InUse {
-            resource: name.to_owned(),
-            by,
-        }),
+/// Users of a resource that a refusal names; of more it tells how many there are.
+const NAMED_USERS: usize = 10;
+
+/// Judges a deletion by the resources that refer to the one deleted.
+fn unused(mut by: Vec<String>, name: &str) -> Result<(), Error> {
+    if by.is_empty() {
+        return Ok(());
     }
+    let more = by.len().saturating_sub(NAMED_USERS);
+    by.truncate(NAMED_USERS);
+    if more > 0 {
+        by.push(format!("{more} more"));
+    }
+    Err(Error::InUse {
+        resource: name.to_owned(),
+        by: by.join(", "),
+    })
 }
 
 /// The JSON that a column keeps.

@@ -18,7 +18,11 @@ pub enum Error {
     AlreadyExists(String),
     /// The resource cannot go while another refers to it.
     #[error("{resource} is in use by {by}")]
-    InUse { resource: String, by: String },
+    InUse {
+        resource: String,
+        /// Their names, as far as a line holds them.
+        by: String,
+    },
     /// The page token is none of ours.
     #[error("page_token is not one that this method gave")]
     BadPageToken,

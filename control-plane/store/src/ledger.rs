@@ -6,10 +6,13 @@
 //! connections that bring the same batch meet at the cursor, and the second finds it moved on.
 
 mod columns;
+mod intake;
 mod query;
 mod records;
 mod reprice;
 
+pub use intake::Intake;
+pub(crate) use intake::IntakeTotals;
 pub use query::{GroupBy, UsageQuery, UsageRow};
 pub use records::{RecordFilter, StoredRecord};
 pub use reprice::{RepriceAnswer, RepriceRequest, RepricedTarget};
@@ -46,6 +49,7 @@ struct Work {
     gaps: Vec<Gap>,
     undecodable: u64,
     charges: Vec<Charge>,
+    intake: Intake,
 }
 
 impl Store {
@@ -82,20 +86,21 @@ impl Store {
         if deliveries.is_empty() {
             return Ok(Vec::new());
         }
-        let (answers, undecodable, settled) = self
+        let (answers, undecodable, intake, settled) = self
             .with_buckets(|| async {
                 let mut tx = self.begin("apply_usage").await?;
                 let mut work = lock_cursors(&mut tx, &deliveries).await?;
                 let answers: Vec<Answer> = deliveries.iter().map(|d| work.take(d)).collect();
-                let undecodable = work.undecodable;
+                let (undecodable, intake) = (work.undecodable, work.intake);
                 let settled = match write(&mut tx, work).await? {
                     Attempt::Done(settled) => settled,
                     Attempt::Missing(missing) => return Ok(Attempt::Missing(missing)),
                 };
                 tx.commit().await?;
-                Ok(Attempt::Done((answers, undecodable, settled)))
+                Ok(Attempt::Done((answers, undecodable, intake, settled)))
             })
             .await?;
+        self.intake.add(intake);
         if settled.unknown > 0 {
             tracing::warn!(
                 charges = settled.unknown,
@@ -185,6 +190,7 @@ async fn lock_cursors(tx: &mut PgConnection, deliveries: &[Delivery]) -> Result<
         gaps: Vec::new(),
         undecodable: 0,
         charges: Vec::new(),
+        intake: Intake::default(),
     })
 }
 
@@ -192,7 +198,9 @@ impl Work {
     fn take(&mut self, delivery: &Delivery) -> Answer {
         let shard = delivery.shard;
         let last_seq = self.cursors.get(&shard).copied().unwrap_or(0);
-        let through_seq = match (delivery.taken_after(last_seq), &delivery.content) {
+        let taken = delivery.taken_after(last_seq);
+        self.intake.count(delivery, taken);
+        let through_seq = match (taken, &delivery.content) {
             (Taken::Hole, _) => {
                 return Answer::Resume {
                     shard,

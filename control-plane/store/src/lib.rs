@@ -30,14 +30,15 @@ pub use audit::AuditEntry;
 pub use config::KeyRecord;
 pub use error::Error;
 pub use ledger::{
-    GroupBy, RecordFilter, RepriceAnswer, RepriceRequest, RepricedTarget, StoredRecord, UsageQuery,
-    UsageRow,
+    GroupBy, Intake, RecordFilter, RepriceAnswer, RepriceRequest, RepricedTarget, StoredRecord,
+    UsageQuery, UsageRow,
 };
 pub use limits::{
-    Beats, BucketFilter, Closing, HolderWants, LimitEvent, ShardEnd, StoredBucket, Unaccounted,
+    Beats, BucketFilter, Closing, Delivery, EventFilter, HolderWants, LimitEvent, LimitStatus,
+    ShardEnd, StatusFilter, StoredBucket, ToldEvent, Unaccounted,
 };
 pub use options::{Environment, Options};
 pub use page::{Page, PageRequest};
 pub use publish::Publication;
-pub use store::Store;
+pub use store::{Connections, Store};
 pub use stored::{Actor, Stored};

@@ -16,16 +16,22 @@ mod hello;
 mod holders;
 mod locked;
 mod maintenance;
+mod outcome;
 mod published;
 mod settle;
+mod status;
+mod unaccounted;
 mod wants;
 
-pub use buckets::{BucketFilter, StoredBucket, Unaccounted};
+pub use buckets::{BucketFilter, StoredBucket};
 pub use events::LimitEvent;
 pub(crate) use holders::LeaseTicks;
 pub use holders::{Beats, Closing, ShardEnd};
+pub use outcome::{Delivery, EventFilter, ToldEvent};
 pub(crate) use published::apply as apply_published;
 pub(crate) use settle::{Settled, settle};
+pub use status::{LimitStatus, StatusFilter};
+pub use unaccounted::Unaccounted;
 pub use wants::HolderWants;
 
 use std::collections::BTreeMap;

@@ -9,6 +9,7 @@ use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{PgPool, PgTransaction};
 
+use crate::ledger::IntakeTotals;
 use crate::limits::LeaseTicks;
 use crate::secret_reader::SecretReader;
 use crate::{Error, Options};
@@ -32,6 +33,16 @@ pub struct Store {
     pub(crate) record_days: u32,
     pub(crate) replica: Arc<str>,
     pub(crate) lease_ticks: Arc<LeaseTicks>,
+    pub(crate) intake: Arc<IntakeTotals>,
+}
+
+/// Connections to Postgres.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connections {
+    pub in_use: u64,
+    pub idle: u64,
+    /// That may be open at a time.
+    pub limit: u64,
 }
 
 impl std::fmt::Debug for Store {
@@ -69,6 +80,7 @@ impl Store {
             record_days: options.record_days,
             replica: options.replica.into(),
             lease_ticks: Arc::default(),
+            intake: Arc::default(),
         })
     }
 
@@ -85,6 +97,17 @@ impl Store {
             .run_direct(None, &mut connection, false)
             .await
             .map_err(migrate_error)
+    }
+
+    /// How the pool is used right now.
+    pub fn connections(&self) -> Connections {
+        let open = u64::from(self.pool.size());
+        let idle = u64::try_from(self.pool.num_idle()).unwrap_or(open);
+        Connections {
+            in_use: open.saturating_sub(idle),
+            idle,
+            limit: u64::from(self.pool.options().get_max_connections()),
+        }
     }
 
     /// Whether Postgres answers.

@@ -5808,6 +5808,252 @@ pub struct AdjustBucketRequest {
     #[prost(string, tag = "4")]
     pub reason: ::prost::alloc::string::String,
 }
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListLimitStatusesRequest {
+    /// `limits/{limit}`; empty: all limits.
+    #[prost(string, tag = "1")]
+    pub limit: ::prost::alloc::string::String,
+    /// Empty: all subjects.
+    #[prost(string, tag = "2")]
+    pub subject: ::prost::alloc::string::String,
+    /// 0: 100; at most 1000.
+    #[prost(int32, tag = "3")]
+    pub page_size: i32,
+    #[prost(string, tag = "4")]
+    pub page_token: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListLimitStatusesResponse {
+    /// By limit and subject. A limit that nobody has used in this window has one, without
+    /// `window_start_time`, whose subject is that of the limit.
+    #[prost(message, repeated, tag = "1")]
+    pub statuses: ::prost::alloc::vec::Vec<LimitStatus>,
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct LimitStatus {
+    #[prost(message, optional, tag = "1")]
+    pub bucket: ::core::option::Option<Bucket>,
+    /// Of `suspended`: lent to processes that were lost, in no record so far, and given up on. It
+    /// counts as used until the window ends.
+    #[prost(int64, tag = "2")]
+    pub unaccounted: i64,
+    #[prost(message, optional, tag = "3")]
+    pub overshoot: ::core::option::Option<Overshoot>,
+}
+/// By how much the amount can be exceeded at worst, from now on, by the published config and the
+/// nodes that are known now. It holds as long as providers keep to `max_tokens` and to the context
+/// windows of their models, and report what they used.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Overshoot {
+    /// In the limit's unit: the sum of the parts, 0 without any. Absent: no number bounds it.
+    #[prost(uint64, optional, tag = "1")]
+    pub amount: ::core::option::Option<u64>,
+    #[prost(message, repeated, tag = "2")]
+    pub parts: ::prost::alloc::vec::Vec<OvershootPart>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct OvershootPart {
+    #[prost(enumeration = "OvershootCause", tag = "1")]
+    pub cause: i32,
+    /// In the limit's unit, of each of `count`. Absent: no number bounds it.
+    #[prost(uint64, optional, tag = "2")]
+    pub each: ::core::option::Option<u64>,
+    /// Requests or nodes. Absent: no number bounds it.
+    #[prost(uint64, optional, tag = "3")]
+    pub count: ::core::option::Option<u64>,
+    /// What has no context window or no price, as `models/{model}` or `<provider>/<upstream model>`.
+    #[prost(string, tag = "4")]
+    pub missing: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListLimitEventsRequest {
+    /// `limits/{limit}`; empty: of all limits.
+    #[prost(string, tag = "1")]
+    pub limit: ::prost::alloc::string::String,
+    /// Only those that no webhook has taken.
+    #[prost(bool, tag = "2")]
+    pub undelivered: bool,
+    /// 0: 100; at most 1000.
+    #[prost(int32, tag = "3")]
+    pub page_size: i32,
+    #[prost(string, tag = "4")]
+    pub page_token: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListLimitEventsResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub events: ::prost::alloc::vec::Vec<LimitEvent>,
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+/// A bucket has passed a threshold of its limit. Amounts are in the limit's unit.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LimitEvent {
+    /// The `webhook-id` of its deliveries: a UUID.
+    #[prost(string, tag = "1")]
+    pub id: ::prost::alloc::string::String,
+    /// `limits/{limit}`.
+    #[prost(string, tag = "2")]
+    pub limit: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub subject: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "4")]
+    pub window_start_time: ::core::option::Option<::prost_types::Timestamp>,
+    #[prost(message, optional, tag = "5")]
+    pub reset_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Percent of the amount.
+    #[prost(uint32, tag = "6")]
+    pub threshold: u32,
+    /// When it was seen to have passed.
+    #[prost(int64, tag = "7")]
+    pub settled: i64,
+    #[prost(int64, tag = "8")]
+    pub amount: i64,
+    #[prost(message, optional, tag = "9")]
+    pub raise_time: ::core::option::Option<::prost_types::Timestamp>,
+    #[prost(enumeration = "DeliveryState", tag = "10")]
+    pub state: i32,
+    /// How often a delivery was begun.
+    #[prost(uint32, tag = "11")]
+    pub tries: u32,
+    /// Of the last try that failed, at most 200 characters; empty: none did. Without the URL.
+    #[prost(string, tag = "12")]
+    pub failure: ::prost::alloc::string::String,
+    /// While it is pending.
+    #[prost(message, optional, tag = "13")]
+    pub next_try_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Once it is delivered.
+    #[prost(message, optional, tag = "14")]
+    pub delivery_time: ::core::option::Option<::prost_types::Timestamp>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListUnaccountedRequest {
+    /// `limits/{limit}`; empty: of all limits.
+    #[prost(string, tag = "1")]
+    pub limit: ::prost::alloc::string::String,
+    /// 0: 100; at most 1000.
+    #[prost(int32, tag = "2")]
+    pub page_size: i32,
+    #[prost(string, tag = "3")]
+    pub page_token: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListUnaccountedResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub unaccounted: ::prost::alloc::vec::Vec<Unaccounted>,
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Unaccounted {
+    /// `limits/{limit}`.
+    #[prost(string, tag = "1")]
+    pub limit: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub subject: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "3")]
+    pub window_start_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// The process that it was lent to, and the name of its node; empty: not known any more.
+    #[prost(bytes = "vec", tag = "4")]
+    pub boot_id: ::prost::alloc::vec::Vec<u8>,
+    #[prost(string, tag = "5")]
+    pub node: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "6")]
+    pub epoch: u64,
+    /// At most this was used and is in no record, in the limit's unit.
+    #[prost(int64, tag = "7")]
+    pub amount: i64,
+    /// When the process was lost. Absent: it ended in order, and records of it are missing.
+    #[prost(message, optional, tag = "8")]
+    pub loss_time: ::core::option::Option<::prost_types::Timestamp>,
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum OvershootCause {
+    Unspecified = 0,
+    /// The limit is disabled and holds nobody.
+    Disabled = 1,
+    /// It only warns.
+    Warning = 2,
+    /// Requests reserve what such requests usually use: each may use as much as fits into its model's
+    /// context window, times the answers it asks for (`n`; here 1). Guarded streams are cut long
+    /// before. `count`: requests that may be open at a time, by the in-flight limits that hold for all
+    /// of them.
+    Estimates = 3,
+    /// Targets without a price are let through and cost nothing that is counted.
+    Unpriced = 4,
+    /// While no control plane can be asked, each node lets this much through, anew in each outage.
+    Outage = 5,
+    /// A rate lets this much come at once, beyond the amount, within one second or minute.
+    Burst = 6,
+}
+impl OvershootCause {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "OVERSHOOT_CAUSE_UNSPECIFIED",
+            Self::Disabled => "OVERSHOOT_CAUSE_DISABLED",
+            Self::Warning => "OVERSHOOT_CAUSE_WARNING",
+            Self::Estimates => "OVERSHOOT_CAUSE_ESTIMATES",
+            Self::Unpriced => "OVERSHOOT_CAUSE_UNPRICED",
+            Self::Outage => "OVERSHOOT_CAUSE_OUTAGE",
+            Self::Burst => "OVERSHOOT_CAUSE_BURST",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "OVERSHOOT_CAUSE_UNSPECIFIED" => Some(Self::Unspecified),
+            "OVERSHOOT_CAUSE_DISABLED" => Some(Self::Disabled),
+            "OVERSHOOT_CAUSE_WARNING" => Some(Self::Warning),
+            "OVERSHOOT_CAUSE_ESTIMATES" => Some(Self::Estimates),
+            "OVERSHOOT_CAUSE_UNPRICED" => Some(Self::Unpriced),
+            "OVERSHOOT_CAUSE_OUTAGE" => Some(Self::Outage),
+            "OVERSHOOT_CAUSE_BURST" => Some(Self::Burst),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum DeliveryState {
+    Unspecified = 0,
+    /// It is tried, or will be as soon as there is a webhook.
+    Pending = 1,
+    /// The webhook took it.
+    Delivered = 2,
+    /// Nobody took it within a day.
+    GivenUp = 3,
+}
+impl DeliveryState {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "DELIVERY_STATE_UNSPECIFIED",
+            Self::Pending => "DELIVERY_STATE_PENDING",
+            Self::Delivered => "DELIVERY_STATE_DELIVERED",
+            Self::GivenUp => "DELIVERY_STATE_GIVEN_UP",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "DELIVERY_STATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "DELIVERY_STATE_PENDING" => Some(Self::Pending),
+            "DELIVERY_STATE_DELIVERED" => Some(Self::Delivered),
+            "DELIVERY_STATE_GIVEN_UP" => Some(Self::GivenUp),
+            _ => None,
+        }
+    }
+}
 /// Generated client implementations.
 #[cfg(feature = "grpc")]
 pub mod limits_client {
@@ -6026,6 +6272,84 @@ pub mod limits_client {
                 .insert(GrpcMethod::new("turnpike.admin.v1.Limits", "ListBuckets"));
             self.inner.unary(req, path, codec).await
         }
+        /// Every limit with what is used, lent out and left of its buckets that are now, and by how much
+        /// it can be exceeded at worst.
+        pub async fn list_limit_statuses(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListLimitStatusesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListLimitStatusesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/turnpike.admin.v1.Limits/ListLimitStatuses",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("turnpike.admin.v1.Limits", "ListLimitStatuses"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Thresholds that buckets have passed, and whether the webhook took the news; newest first.
+        pub async fn list_limit_events(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListLimitEventsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListLimitEventsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/turnpike.admin.v1.Limits/ListLimitEvents",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("turnpike.admin.v1.Limits", "ListLimitEvents"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// What was lent to processes that were lost, is in no record so far, and was given up on.
+        pub async fn list_unaccounted(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListUnaccountedRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListUnaccountedResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/turnpike.admin.v1.Limits/ListUnaccounted",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("turnpike.admin.v1.Limits", "ListUnaccounted"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Moves `settled` of one bucket by a correction entry, which is kept and audited.
         pub async fn adjust_bucket(
             &mut self,
@@ -6097,6 +6421,31 @@ pub mod limits_server {
             request: tonic::Request<super::ListBucketsRequest>,
         ) -> std::result::Result<
             tonic::Response<super::ListBucketsResponse>,
+            tonic::Status,
+        >;
+        /// Every limit with what is used, lent out and left of its buckets that are now, and by how much
+        /// it can be exceeded at worst.
+        async fn list_limit_statuses(
+            &self,
+            request: tonic::Request<super::ListLimitStatusesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListLimitStatusesResponse>,
+            tonic::Status,
+        >;
+        /// Thresholds that buckets have passed, and whether the webhook took the news; newest first.
+        async fn list_limit_events(
+            &self,
+            request: tonic::Request<super::ListLimitEventsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListLimitEventsResponse>,
+            tonic::Status,
+        >;
+        /// What was lent to processes that were lost, is in no record so far, and was given up on.
+        async fn list_unaccounted(
+            &self,
+            request: tonic::Request<super::ListUnaccountedRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListUnaccountedResponse>,
             tonic::Status,
         >;
         /// Moves `settled` of one bucket by a correction entry, which is kept and audited.
@@ -6432,6 +6781,141 @@ pub mod limits_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ListBucketsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/turnpike.admin.v1.Limits/ListLimitStatuses" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListLimitStatusesSvc<T: Limits>(pub Arc<T>);
+                    impl<
+                        T: Limits,
+                    > tonic::server::UnaryService<super::ListLimitStatusesRequest>
+                    for ListLimitStatusesSvc<T> {
+                        type Response = super::ListLimitStatusesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListLimitStatusesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Limits>::list_limit_statuses(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListLimitStatusesSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/turnpike.admin.v1.Limits/ListLimitEvents" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListLimitEventsSvc<T: Limits>(pub Arc<T>);
+                    impl<
+                        T: Limits,
+                    > tonic::server::UnaryService<super::ListLimitEventsRequest>
+                    for ListLimitEventsSvc<T> {
+                        type Response = super::ListLimitEventsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListLimitEventsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Limits>::list_limit_events(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListLimitEventsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/turnpike.admin.v1.Limits/ListUnaccounted" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListUnaccountedSvc<T: Limits>(pub Arc<T>);
+                    impl<
+                        T: Limits,
+                    > tonic::server::UnaryService<super::ListUnaccountedRequest>
+                    for ListUnaccountedSvc<T> {
+                        type Response = super::ListUnaccountedResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListUnaccountedRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Limits>::list_unaccounted(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListUnaccountedSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -2,11 +2,16 @@
 
 mod buckets;
 mod change;
+mod events;
+mod status;
+mod worst;
 
 use clap::{Args, Subcommand};
 
 use self::buckets::{AdjustBucket, ListBuckets};
 use self::change::UpdateLimit;
+use self::events::{ListEvents, ListUnaccounted};
+use self::status::LimitStatus;
 use super::Session;
 use super::collection::{self, DeleteArgs, GetArgs};
 use crate::amount::Amount;
@@ -75,6 +80,21 @@ Examples:
     /// Delete a limit; its buckets are kept, and count again if it comes back
     #[command(after_help = "Examples:\n  turnpike limits delete key-rpm --wait")]
     Delete(DeleteArgs),
+    /// Show how limits stand, and by how much each can be exceeded at worst
+    ///
+    /// Used is in the ledger. Lent is held by running Envoys, for requests that are under way and
+    /// those to come. Suspended was held by an Envoy that was lost; what was given up on stays so
+    /// until the window ends. Left is the amount less these three.
+    ///
+    /// The worst case is what may be used beyond the amount from now on, by the published config and
+    /// the Envoys known now. It counts on providers that keep to `max_tokens` and to their models'
+    /// context windows, and report what they used. Money is rounded up to the cent; -o json is exact.
+    #[command(after_help = "\
+Examples:
+  turnpike limits status
+  turnpike limits status acme-monthly --subject acme
+  turnpike limits status -o json | jq '.[] | select(.overshoot.amount == null) | .limit'")]
+    Status(LimitStatus),
     /// List buckets: the account of one limit for one subject in one window
     ///
     /// Buckets of limits that were deleted are left out, unless --all is given: in which unit they
@@ -89,6 +109,25 @@ Examples:
   turnpike limits buckets acme-monthly
   turnpike limits buckets user-tokens --subject acme/joe --past -o json")]
     Buckets(ListBuckets),
+    /// List thresholds that were passed, newest first, and whether the webhook took the news
+    ///
+    /// Each threshold of a bucket is raised once. While the control plane has an --event-webhook, an
+    /// event is tried for a day, first after seconds and then hourly; FAILURE is why the last try that
+    /// failed did.
+    #[command(after_help = "\
+Examples:
+  turnpike limits events acme-monthly
+  turnpike limits events --undelivered --limit 0 -o json | jq -r '.[].failure'")]
+    Events(ListEvents),
+    /// List what Envoys that were lost took with them: used at most, and in no record
+    ///
+    /// It counts as used in its window. Records that still arrive are taken off it. What is known
+    /// from elsewhere is corrected by `turnpike limits adjust`.
+    #[command(after_help = "\
+Examples:
+  turnpike limits unaccounted
+  turnpike limits unaccounted acme-monthly -o json | jq -r '.[].node'")]
+    Unaccounted(ListUnaccounted),
     /// Correct what is settled in the bucket that is now
     ///
     /// The correction is kept with its reason, and audited.
@@ -212,7 +251,10 @@ impl LimitsCommand {
             Self::Get(args) => args.run::<Limit>(session).await,
             Self::Update(args) => args.run(session).await,
             Self::Delete(args) => args.run::<Limit>(session).await,
+            Self::Status(args) => args.run(session).await,
             Self::Buckets(args) => args.run(session).await,
+            Self::Events(args) => args.run(session).await,
+            Self::Unaccounted(args) => args.run(session).await,
             Self::Adjust(args) => args.run(session).await,
         }
     }

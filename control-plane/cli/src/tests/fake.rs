@@ -45,6 +45,9 @@ pub(super) struct State {
     pub(super) models: BTreeMap<String, pb::Model>,
     pub(super) limits: BTreeMap<String, pb::Limit>,
     pub(super) buckets: BTreeMap<String, pb::Bucket>,
+    pub(super) statuses: BTreeMap<String, pb::LimitStatus>,
+    pub(super) events: BTreeMap<String, pb::LimitEvent>,
+    pub(super) unaccounted: BTreeMap<String, pb::Unaccounted>,
     pub(super) adjust_request: Option<pb::AdjustBucketRequest>,
     pub(super) buckets_request: Option<pb::ListBucketsRequest>,
     pub(super) rule_set: pb::RuleSet,
@@ -312,6 +315,54 @@ collection!(
         state.buckets_request = Some(request);
         Ok(Response::new(pb::ListBucketsResponse {
             buckets,
+            next_page_token,
+        }))
+    },
+    async fn list_limit_statuses(
+        &self,
+        request: Request<pb::ListLimitStatusesRequest>,
+    ) -> Result<Response<pb::ListLimitStatusesResponse>, Status> {
+        let request = request.into_inner();
+        let state = self.enter("list_limit_statuses", &request.limit)?;
+        let of = |status: &pb::LimitStatus| status.bucket.clone().unwrap_or_default().limit;
+        let keep =
+            |status: &pb::LimitStatus| request.limit.is_empty() || request.limit == of(status);
+        let (statuses, next_page_token) =
+            page(&state.statuses, keep, request.page_size, &request.page_token);
+        Ok(Response::new(pb::ListLimitStatusesResponse {
+            statuses,
+            next_page_token,
+        }))
+    },
+    async fn list_limit_events(
+        &self,
+        request: Request<pb::ListLimitEventsRequest>,
+    ) -> Result<Response<pb::ListLimitEventsResponse>, Status> {
+        let request = request.into_inner();
+        let state = self.enter("list_limit_events", &request.limit)?;
+        let is_told = |event: &pb::LimitEvent| event.state() == pb::DeliveryState::Delivered;
+        let keep = |event: &pb::LimitEvent| {
+            (request.limit.is_empty() || request.limit == event.limit)
+                && !(request.undelivered && is_told(event))
+        };
+        let (events, next_page_token) =
+            page(&state.events, keep, request.page_size, &request.page_token);
+        Ok(Response::new(pb::ListLimitEventsResponse {
+            events,
+            next_page_token,
+        }))
+    },
+    async fn list_unaccounted(
+        &self,
+        request: Request<pb::ListUnaccountedRequest>,
+    ) -> Result<Response<pb::ListUnaccountedResponse>, Status> {
+        let request = request.into_inner();
+        let state = self.enter("list_unaccounted", &request.limit)?;
+        let keep = |lost: &pb::Unaccounted| request.limit.is_empty() || request.limit == lost.limit;
+        let (unaccounted, next_page_token) =
+            page(&state.unaccounted, keep, request.page_size, &request.page_token);
+        Ok(Response::new(pb::ListUnaccountedResponse {
+            unaccounted,
             next_page_token,
         }))
     },

@@ -90,6 +90,27 @@ impl Limits for Admin {
         }))
     }
 
+    async fn list_limit_statuses(
+        &self,
+        request: Request<admin::ListLimitStatusesRequest>,
+    ) -> Result<Response<admin::ListLimitStatusesResponse>, Status> {
+        self.statuses(request.into_inner()).await.map(Response::new)
+    }
+
+    async fn list_limit_events(
+        &self,
+        request: Request<admin::ListLimitEventsRequest>,
+    ) -> Result<Response<admin::ListLimitEventsResponse>, Status> {
+        self.events(request.into_inner()).await.map(Response::new)
+    }
+
+    async fn list_unaccounted(
+        &self,
+        request: Request<admin::ListUnaccountedRequest>,
+    ) -> Result<Response<admin::ListUnaccountedResponse>, Status> {
+        self.lost(request.into_inner()).await.map(Response::new)
+    }
+
     async fn adjust_bucket(
         &self,
         request: Request<admin::AdjustBucketRequest>,
@@ -134,7 +155,7 @@ fn answer(stored: Stored<resource::Limit>) -> Response<admin::Limit> {
     Response::new(to_wire(stored))
 }
 
-fn bucket(bucket: StoredBucket) -> admin::Bucket {
+pub(super) fn bucket(bucket: StoredBucket) -> admin::Bucket {
     let signed = |amount: u64| i64::try_from(amount).unwrap_or(i64::MAX);
     admin::Bucket {
         limit: Collection::Limits.name(&bucket.limit),

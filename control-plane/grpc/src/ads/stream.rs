@@ -137,6 +137,7 @@ impl NodeStream {
             };
             let push = Push::new(mode, checkpoint.clone(), delta.changes);
             sent = Some(checkpoint.clone());
+            self.service.metrics.push_begun();
             let answer = match timeout(PUSH_TIME, self.push(push)).await {
                 Ok(Ok(answer)) => answer,
                 Ok(Err(end)) => return end,
@@ -144,6 +145,8 @@ impl NodeStream {
                     return End::Told(Status::deadline_exceeded("the push was not answered"));
                 }
             };
+            let refused = answer.rejected.len();
+            self.service.metrics.push_answered(answer.accepted, refused);
             for refused in &answer.rejected {
                 tracing::warn!(version = checkpoint.version, %refused, "a node refused a resource");
             }

@@ -12,6 +12,7 @@ use tokio::time::sleep;
 
 use super::roster::Roster;
 use super::{in_time, wire};
+use crate::metrics::Metrics;
 use crate::shutdown::Shutdown;
 
 // How late a recall is that another replica asked for. A request waits for two seconds at most.
@@ -20,7 +21,13 @@ const EVERY: Duration = Duration::from_millis(200);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Looks again and again, and soon when told, until shutdown.
-pub(super) async fn run(store: Store, roster: Roster, soon: Arc<Notify>, mut shutdown: Shutdown) {
+pub(super) async fn run(
+    store: Store,
+    roster: Roster,
+    soon: Arc<Notify>,
+    metrics: Metrics,
+    mut shutdown: Shutdown,
+) {
     let mut told = BTreeMap::new();
     loop {
         tokio::select! {
@@ -31,7 +38,13 @@ pub(super) async fn run(store: Store, roster: Roster, soon: Arc<Notify>, mut shu
         let connected = roster.connected();
         if !connected.is_empty() {
             match in_time(store.recalls(&connected)).await {
-                Ok(recalls) => told = tell(&roster, &told, recalls),
+                Ok(recalls) => {
+                    let known = tell(&roster, &told, recalls);
+                    let is_new =
+                        |mark: &(&(BootId, BucketKey), &i64)| told.get(mark.0) != Some(mark.1);
+                    metrics.recalled(known.iter().filter(is_new).count());
+                    told = known;
+                }
                 Err(error) => tracing::debug!(%error, "recalls could not be read"),
             }
         }

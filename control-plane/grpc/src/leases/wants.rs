@@ -15,6 +15,7 @@ use tokio::time::{Instant, timeout_at};
 use tonic::Status;
 
 use super::{Place, in_time, wire};
+use crate::metrics::{LeaseOutcome, Metrics};
 use crate::status;
 
 // A transaction takes what came within this time of its first want, unless a request waits for one
@@ -79,9 +80,9 @@ enum Outcome {
 impl WantCollector {
     /// Starts the task; it ends with the last clone. `recall_soon` is told when a request waits for
     /// what others hold.
-    pub(super) fn start(store: Store, recall_soon: Arc<Notify>) -> Self {
+    pub(super) fn start(store: Store, recall_soon: Arc<Notify>, metrics: Metrics) -> Self {
         let (queue, waiting) = mpsc::channel(QUEUE);
-        tokio::spawn(run(store, waiting, recall_soon));
+        tokio::spawn(run(store, waiting, recall_soon, metrics));
         Self {
             queue,
             room: Arc::new(Semaphore::new(WAITING_WANTS as usize)),
@@ -102,7 +103,12 @@ impl WantCollector {
     }
 }
 
-async fn run(store: Store, mut queue: mpsc::Receiver<Waiting>, recall_soon: Arc<Notify>) {
+async fn run(
+    store: Store,
+    mut queue: mpsc::Receiver<Waiting>,
+    recall_soon: Arc<Notify>,
+    metrics: Metrics,
+) {
     let mut put_off = VecDeque::new();
     loop {
         let first = match put_off.pop_front() {
@@ -116,6 +122,9 @@ async fn run(store: Store, mut queue: mpsc::Receiver<Waiting>, recall_soon: Arc<
         let outcomes = ask(&store, &batch.holders).await;
         if outcomes.iter().any(is_contended) {
             recall_soon.notify_one();
+        }
+        for (holder, outcome) in batch.holders.iter().zip(&outcomes) {
+            count(&metrics, holder, outcome);
         }
         batch.answer(outcomes);
     }
@@ -184,6 +193,21 @@ async fn ask_at_once(store: &Store, holders: &[HolderWants]) -> ControlFlow<Vec<
         }
         Err(error) => ControlFlow::Continue(error),
     }
+}
+
+fn count(metrics: &Metrics, holder: &HolderWants, outcome: &Outcome) {
+    let outcome = match outcome {
+        Outcome::Answered(answers) => {
+            for answer in answers {
+                metrics.want_answered(answer);
+            }
+            return;
+        }
+        Outcome::Refused(_) => LeaseOutcome::Fenced,
+        Outcome::Unavailable => LeaseOutcome::Unavailable,
+        Outcome::Failed(_) => LeaseOutcome::Failed,
+    };
+    metrics.wants_answered(outcome, holder.wants.len());
 }
 
 fn is_contended(outcome: &Outcome) -> bool {

@@ -290,3 +290,38 @@ async fn a_stopping_replica_ends_its_streams() {
     let status = soon(node.end()).await.unwrap();
     assert_eq!(status.code(), Code::Unavailable);
 }
+
+#[tokio::test]
+async fn pushes_their_answers_and_calls_are_counted_without_a_label_from_outside() {
+    let database = Database::create().await;
+    let replica = replica(&database, true).await;
+    let version = replica.seed().await;
+    let mut node = Node::connect(&replica.channel, "gw-1", None).await;
+    let push = node.push().await;
+    let refused = Refused {
+        resource: ResourceName::new(Kind::Model, "large"),
+        reason: "no".into(),
+    };
+    node.answer(&push, &[refused]).await;
+    crate::wait::wait(&replica, version, 10).await;
+    assert_eq!(replica.metric("connected_nodes"), 1.0);
+    assert_eq!(
+        replica.metric("config_version").to_string(),
+        version.to_string()
+    );
+    assert_eq!(replica.metric("ads_pushes_total"), 1.0);
+    assert_eq!(replica.metric("ads_answers_total{outcome=\"ack\"}"), 1.0);
+    assert_eq!(replica.metric("ads_answers_total{outcome=\"nack\"}"), 0.0);
+    assert_eq!(replica.metric("ads_refused_resources_total"), 1.0);
+
+    let missing = DeleteVirtualKeyRequest {
+        name: "virtualKeys/nobody".into(),
+    };
+    let mut keys = replica.virtual_keys();
+    keys.delete_virtual_key(missing).await.unwrap_err();
+    let method = "turnpike.admin.v1.VirtualKeys/DeleteVirtualKey";
+    let calls = format!("rpcs_total{{method=\"{method}\",code=\"not_found\"}}");
+    assert_eq!(replica.metric(&calls), 1.0);
+    let seconds = format!("rpc_duration_seconds_count{{method=\"{method}\"}}");
+    assert_eq!(replica.metric(&seconds), 1.0);
+}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use control_plane_core::seal::Keyring;
-use control_plane_grpc::{BearerToken, ControlPlane, Policy, provider_cluster, shutdown};
+use control_plane_grpc::{BearerToken, ControlPlane, Metrics, Policy, provider_cluster, shutdown};
 use control_plane_store::{Options, Store};
 use proto::admin::v1::config_client::ConfigClient;
 use proto::admin::v1::credentials_client::CredentialsClient;
@@ -128,6 +128,7 @@ async fn execute(url: &str, statement: &str) {
 /// A control plane that is served on a loopback port.
 pub(crate) struct Replica {
     pub(crate) channel: Channel,
+    metrics: Metrics,
     stop: watch::Sender<bool>,
 }
 
@@ -160,6 +161,7 @@ pub(crate) async fn replica_named(name: &str, database: &Database, credentials: 
     let mut stopped = stopping;
     tokio::spawn(
         Server::builder()
+            .layer(control_plane.metrics().rpc_layer())
             .add_routes(routes.routes())
             .serve_with_incoming_shutdown(TcpIncoming::from(listener), async move {
                 stopped.requested().await;
@@ -170,7 +172,11 @@ pub(crate) async fn replica_named(name: &str, database: &Database, credentials: 
         .connect()
         .await
         .unwrap();
-    Replica { channel, stop }
+    Replica {
+        channel,
+        metrics: control_plane.metrics().clone(),
+        stop,
+    }
 }
 
 /// What a replica of this name has of the database.
@@ -197,6 +203,15 @@ macro_rules! clients {
 }
 
 impl Replica {
+    /// The value of a metric, without the beginning that all of them have.
+    pub(crate) fn metric(&self, series: &str) -> f64 {
+        let text = self.metrics.render().unwrap();
+        let start = format!("turnpike_control_plane_{series} ");
+        let line = text.lines().find_map(|line| line.strip_prefix(&start));
+        let value = line.unwrap_or_else(|| panic!("no {series} in {text}"));
+        value.parse().unwrap()
+    }
+
     clients! {
         teams: TeamsClient,
         virtual_keys: VirtualKeysClient,

@@ -427,3 +427,26 @@ async fn a_subject_that_cannot_be_kept_is_refused_alone() {
     assert_eq!(grants.denials.len(), 1);
     assert_eq!(grants.denials[0].kind(), DenyKind::Spent);
 }
+
+#[tokio::test]
+async fn answers_to_wants_and_recalls_are_counted() {
+    let database = Database::create().await;
+    let replica = replica(&database, true).await;
+    create_limit(&replica, "all", LimitUnit::Tokens, 100).await;
+    let mut one = Process::connect(&replica, 1).await;
+    let mut other = Process::connect(&replica, 2).await;
+    one.want(want("all", 100, 100)).await;
+    other.want(want("all", 50, 50)).await;
+    other.want(want("nobody", 1, 1)).await;
+    assert!(matches!(one.next().await, Down::Recall(_)));
+    let answers =
+        |outcome| replica.metric(&format!("lease_answers_total{{outcome=\"{outcome}\"}}"));
+    assert_eq!((answers("granted"), answers("reserved")), (1.0, 1.0));
+    assert_eq!((answers("no_limit"), answers("spent")), (1.0, 0.0));
+    soon(async {
+        while replica.metric("lease_recalls_total") < 1.0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+}

@@ -293,3 +293,30 @@ async fn only_the_node_token_opens_a_usage_stream() {
         assert_eq!(refused.code(), Code::Unauthenticated);
     }
 }
+
+#[tokio::test]
+async fn what_arrives_is_counted_and_duplicates_and_early_batches_too() {
+    let database = Database::create().await;
+    let replica = replica(&database, true).await;
+    let mut stream = Stream::open(&replica, NODE_TOKEN).await.unwrap();
+    assert_eq!(stream.open_shard(0).await, 1);
+    for (first_seq, numbers, answer) in [
+        (1, 1..=3, ack(0, 3)),
+        // The last of them is new.
+        (2, 2..=4, ack(0, 4)),
+        (1, 1..=2, ack(0, 4)),
+        (9, 9..=9, resume(0, 5)),
+    ] {
+        stream.batch(0, first_seq, records(numbers)).await;
+        assert_eq!(stream.answer().await.unwrap(), answer);
+    }
+    let records =
+        |outcome| replica.metric(&format!("usage_records_total{{outcome=\"{outcome}\"}}"));
+    assert_eq!((records("stored"), records("duplicate")), (4.0, 4.0));
+    let batches =
+        |outcome| replica.metric(&format!("usage_batches_total{{outcome=\"{outcome}\"}}"));
+    assert_eq!((batches("stored"), batches("duplicate")), (2.0, 1.0));
+    assert_eq!(batches("early"), 1.0);
+    assert!(replica.metric("postgres_connections{state=\"idle\"}") >= 1.0);
+    assert_eq!(replica.metric("postgres_connections_limit"), 6.0);
+}

@@ -108,13 +108,18 @@ impl Process {
     }
 
     pub(crate) async fn status(&self, path: &str) -> Option<u16> {
+        self.get(path).await?.split(' ').nth(1)?.parse().ok()
+    }
+
+    /// The whole answer; none when nobody listens.
+    pub(crate) async fn get(&self, path: &str) -> Option<String> {
         let address = ("127.0.0.1", self.line.http_port);
         let mut stream = TcpStream::connect(address).await.ok()?;
         let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await.ok()?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.ok()?;
-        answer.split(' ').nth(1)?.parse().ok()
+        Some(answer)
     }
 
     pub(crate) async fn channel(&self) -> Channel {

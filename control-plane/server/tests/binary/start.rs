@@ -91,6 +91,39 @@ async fn the_api_describes_itself() {
 }
 
 #[tokio::test]
+async fn metrics_are_served_beside_health_and_show_no_name_of_a_caller() {
+    let postgres = Postgres::new(true).await;
+    let mut process = command_line(&postgres.url()).await.start();
+    process.ready().await;
+    let channel = process.channel().await;
+    let mut teams = TeamsClient::with_interceptor(channel.clone(), bearer(ADMIN_TOKEN));
+    teams.list_teams(ListTeamsRequest::default()).await.unwrap();
+    let mut intruder = TeamsClient::with_interceptor(channel, bearer("wrong-admin-token"));
+    let refused = intruder.list_teams(ListTeamsRequest::default()).await;
+    refused.unwrap_err();
+    let metrics = process.get("/metrics").await.unwrap();
+    assert!(metrics.starts_with("HTTP/1.1 200"), "{metrics}");
+    assert!(
+        metrics.contains("application/openmetrics-text; version=1.0.0"),
+        "{metrics}"
+    );
+    let method = "method=\"turnpike.admin.v1.Teams/ListTeams\"";
+    for line in [
+        format!("turnpike_control_plane_rpcs_total{{{method},code=\"ok\"}} 1"),
+        format!("turnpike_control_plane_rpcs_total{{{method},code=\"unauthenticated\"}} 1"),
+        format!("turnpike_control_plane_rpc_duration_seconds_count{{{method}}} 2"),
+        "turnpike_control_plane_connected_nodes 0".to_owned(),
+        "turnpike_control_plane_config_version 1".to_owned(),
+        "# EOF".to_owned(),
+    ] {
+        assert!(metrics.contains(&line), "{line}: {metrics}");
+    }
+    for token in [ADMIN_TOKEN, NODE_TOKEN, "wrong-admin-token", "a1a1"] {
+        assert!(!metrics.contains(token), "{metrics}");
+    }
+}
+
+#[tokio::test]
 async fn replicas_that_start_at_once_on_an_empty_database_all_serve() {
     let postgres = Postgres::new(true).await;
     let mut replicas = Vec::new();

@@ -4,14 +4,19 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use proto::admin::v1::limits_client::LimitsClient;
-use proto::admin::v1::{AdjustBucketRequest, CreateLimitRequest, Limit};
+use proto::admin::v1::{
+    AdjustBucketRequest, CreateLimitRequest, DeliveryState, Limit, LimitEvent,
+    ListLimitEventsRequest,
+};
 use proto::config::v1 as config;
 use proto::config::v1::{LimitSubject, LimitUnit, LimitWindow};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpListener;
+use tonic::service::interceptor::InterceptedService;
+use tonic::transport::Channel;
 
 use crate::postgres::Postgres;
-use crate::process::{ADMIN_TOKEN, bearer, command_line, file};
+use crate::process::{ADMIN_TOKEN, Bearer, bearer, command_line, file};
 
 /// One request of the control plane.
 struct Received {
@@ -55,20 +60,10 @@ async fn receive(listener: &TcpListener, status: &str) -> Received {
         .expect("an event is told")
 }
 
-#[tokio::test]
-async fn a_threshold_that_is_passed_is_told_until_it_is_taken_and_then_no_more() {
-    let postgres = Postgres::new(true).await;
-    let receiver = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/hook?a=b", receiver.local_addr().unwrap());
-    let line = command_line(&postgres.url()).await;
-    let secret = file(&line.directory, "webhook", "test-webhook-secret-1\n");
-    let mut process = line
-        .with(format!("--event-webhook={url}"))
-        .with(format!("--event-webhook-secret-file={secret}"))
-        .start();
-    process.ready().await;
-    let channel = process.channel().await;
-    let mut limits = LimitsClient::with_interceptor(channel, bearer(ADMIN_TOKEN));
+type Limits = LimitsClient<InterceptedService<Channel, Bearer>>;
+
+/// A limit of 1000 tokens that tells of 800 and of all of them.
+async fn create_watched(limits: &mut Limits) {
     let values = config::Limit {
         subject: LimitSubject::Team.into(),
         unit: LimitUnit::Tokens.into(),
@@ -86,6 +81,43 @@ async fn a_threshold_that_is_passed_is_told_until_it_is_taken_and_then_no_more()
         }),
     };
     limits.create_limit(create).await.unwrap();
+}
+
+/// Waits until both events are said to be delivered, one of them at the second try.
+async fn delivered(limits: &mut Limits) {
+    for _ in 0..600 {
+        let listed = limits.list_limit_events(ListLimitEventsRequest::default());
+        let events = listed.await.unwrap().into_inner().events;
+        let is_told = |event: &LimitEvent| event.state() == DeliveryState::Delivered;
+        if events.iter().filter(|event| is_told(event)).count() == 2 {
+            assert_eq!((events[1].tries, events[0].tries), (2, 1));
+            let failure = &events[1].failure;
+            assert!(
+                failure.contains("500") && !failure.contains("/hook"),
+                "{failure}"
+            );
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("not delivered after 30 s");
+}
+
+#[tokio::test]
+async fn a_threshold_that_is_passed_is_told_until_it_is_taken_and_then_no_more() {
+    let postgres = Postgres::new(true).await;
+    let receiver = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/hook?a=b", receiver.local_addr().unwrap());
+    let line = command_line(&postgres.url()).await;
+    let secret = file(&line.directory, "webhook", "test-webhook-secret-1\n");
+    let mut process = line
+        .with(format!("--event-webhook={url}"))
+        .with(format!("--event-webhook-secret-file={secret}"))
+        .start();
+    process.ready().await;
+    let channel = process.channel().await;
+    let mut limits = LimitsClient::with_interceptor(channel, bearer(ADMIN_TOKEN));
+    create_watched(&mut limits).await;
     let adjust = |delta| AdjustBucketRequest {
         limit: "limits/all".into(),
         subject: "blue".into(),
@@ -117,6 +149,14 @@ async fn a_threshold_that_is_passed_is_told_until_it_is_taken_and_then_no_more()
     assert_eq!(second.body["thresholdPercent"], 100);
     assert_eq!(second.body["settled"], 1300);
     assert_ne!(second.body["id"], first.body["id"]);
+    delivered(&mut limits).await;
+    let metrics = process.get("/metrics").await.unwrap();
+    for line in [
+        "webhook_deliveries_total{outcome=\"delivered\"} 2",
+        "webhook_deliveries_total{outcome=\"failed\"} 1",
+    ] {
+        assert!(metrics.contains(line), "{metrics}");
+    }
     process.terminate().await;
     let (_, log) = process.end().await;
     assert!(log.contains("could not be delivered"), "{log}");

@@ -210,7 +210,7 @@ fn edit<'a>(
     }
 }
 
-/// Whom a limit names has to be there when it is created; later it may go.
+/// Whom a limit names has to be there when it is created, and stays while it does.
 async fn check_subject(tx: &mut PgConnection, limit: &Limit) -> Result<(), Error> {
     let id = limit.subject_id.as_str();
     let (team, key) = match limit.subject {

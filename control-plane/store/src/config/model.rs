@@ -111,24 +111,27 @@ impl Store {
     /// Deletes a model; the config version that holds the deletion.
     ///
     /// # Errors
-    /// [`Error::NotFound`], [`Error::InUse`] while a rule names it, or when Postgres is away.
+    /// [`Error::NotFound`], [`Error::InUse`] while a limit or a rule names it, or when Postgres is
+    /// away.
     pub async fn delete_model(&self, actor: &Actor, id: &str) -> Result<u64, Error> {
         let edit = edit("delete_model", "DeleteModel", actor, id);
         retry(|| async {
             let mut open = self.open(&edit).await?;
-            let user = sqlx::query!(
-                r#"select coalesce(rule ->> 'name', '') as "rule!"
+            let users = sqlx::query_scalar!(
+                r#"select 'limits/' || limit_id as "by!" from limit_definition
+                   where $1 = any(models)
+                   union all
+                   select 'rule ' || coalesce(rule ->> 'name', '')
                    from rule_set, jsonb_array_elements(rules) as rule
                    where rule -> 'models' ? $1 or rule ->> 'match_model' = $1
                       or rule -> 'context_length_models' ? $1
                       or rule -> 'content_policy_models' ? $1
-                   limit 1"#,
+                   order by 1"#,
                 id,
             )
-            .fetch_optional(open.tx())
+            .fetch_all(open.tx())
             .await?;
-            let by = user.map(|user| format!("rule {}", user.rule));
-            super::unused(by, &edit.name)?;
+            super::unused(users, &edit.name)?;
             let done = sqlx::query!("delete from model where model_id = $1", id)
                 .execute(open.tx())
                 .await?;

@@ -138,22 +138,24 @@ impl Store {
     /// Deletes a provider; the config version that holds the deletion.
     ///
     /// # Errors
-    /// [`Error::NotFound`], [`Error::InUse`] while a model or a credential names it, or when
-    /// Postgres is away.
+    /// [`Error::NotFound`], [`Error::InUse`] while a model, a credential or a limit names it, or
+    /// when Postgres is away.
     pub async fn delete_provider(&self, actor: &Actor, id: &str) -> Result<u64, Error> {
         let edit = edit("delete_provider", "DeleteProvider", actor, id);
         retry(|| async {
             let mut open = self.open(&edit).await?;
-            let user = sqlx::query!(
+            let users = sqlx::query_scalar!(
                 r#"select 'models/' || model_id as "by!" from model_target where provider_id = $1
-                   union all
+                   union
                    select 'credentials/' || credential_id from credential where provider_id = $1
-                   limit 1"#,
+                   union
+                   select 'limits/' || limit_id from limit_definition where $1 = any(providers)
+                   order by 1"#,
                 id,
             )
-            .fetch_optional(open.tx())
+            .fetch_all(open.tx())
             .await?;
-            super::unused(user.map(|user| user.by), &edit.name)?;
+            super::unused(users, &edit.name)?;
             let done = sqlx::query!("delete from provider where provider_id = $1", id)
                 .execute(open.tx())
                 .await

@@ -97,22 +97,26 @@ impl Store {
     /// Deletes a team; the config version that holds the deletion.
     ///
     /// # Errors
-    /// [`Error::NotFound`], [`Error::InUse`] while it has keys or credentials, or when Postgres is
-    /// away.
+    /// [`Error::NotFound`], [`Error::InUse`] while it has keys or credentials or a limit names it
+    /// or one of its end users, or when Postgres is away.
     pub async fn delete_team(&self, actor: &Actor, id: &str) -> Result<u64, Error> {
         let edit = edit("delete_team", "DeleteTeam", actor, id);
         retry(|| async {
             let mut open = self.open(&edit).await?;
-            let user = sqlx::query!(
+            let users = sqlx::query_scalar!(
                 r#"select 'virtualKeys/' || virtual_key_id as "by!" from virtual_key where team_id = $1
                    union all
                    select 'credentials/' || credential_id from credential where team_id = $1
-                   limit 1"#,
+                   union all
+                   select 'limits/' || limit_id from limit_definition
+                   where (subject = 'team' and subject_id = $1)
+                      or (subject = 'end_user' and split_part(subject_id, '/', 1) = $1)
+                   order by 1"#,
                 id,
             )
-            .fetch_optional(open.tx())
+            .fetch_all(open.tx())
             .await?;
-            super::unused(user.map(|user| user.by), &edit.name)?;
+            super::unused(users, &edit.name)?;
             let done = sqlx::query!("delete from team where team_id = $1", id)
                 .execute(open.tx())
                 .await

@@ -154,11 +154,24 @@ impl Store {
     /// Deletes a key; the config version that holds the deletion.
     ///
     /// # Errors
-    /// [`Error::NotFound`], [`Error::InUse`] while it has credentials, or when Postgres is away.
+    /// [`Error::NotFound`], [`Error::InUse`] while it has credentials or a limit names it, or when
+    /// Postgres is away.
     pub async fn delete_virtual_key(&self, actor: &Actor, id: &str) -> Result<u64, Error> {
         let edit = edit("delete_virtual_key", "DeleteVirtualKey", actor, id);
         retry(|| async {
             let mut open = self.open(&edit).await?;
+            let users = sqlx::query_scalar!(
+                r#"select 'credentials/' || credential_id as "by!" from credential
+                   where virtual_key_id = $1
+                   union all
+                   select 'limits/' || limit_id from limit_definition
+                   where subject = 'key' and subject_id = $1
+                   order by 1"#,
+                id,
+            )
+            .fetch_all(open.tx())
+            .await?;
+            super::unused(users, &edit.name)?;
             let done = sqlx::query!("delete from virtual_key where virtual_key_id = $1", id)
                 .execute(open.tx())
                 .await

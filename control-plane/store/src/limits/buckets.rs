@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use control_plane_core::limit::{Bucket, BucketKey};
 use control_plane_core::name::Collection;
-use control_plane_core::nodes::BootId;
 use sqlx::PgConnection;
 use time::OffsetDateTime;
 
@@ -42,22 +41,7 @@ pub struct StoredBucket {
     pub free: i64,
 }
 
-/// What was lent to a lost process and is in no record so far.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unaccounted {
-    pub limit: String,
-    pub subject: String,
-    pub window_start: OffsetDateTime,
-    pub boot_id: BootId,
-    pub epoch: u64,
-    /// An upper bound, in the limit's unit.
-    pub amount: u64,
-    /// When the process was lost.
-    pub lost_at: Option<OffsetDateTime>,
-}
-
 const LIST: &str = "limit_buckets";
-const UNACCOUNTED: &str = "unaccounted";
 
 impl Store {
     /// Buckets by limit, subject and window.
@@ -143,48 +127,6 @@ impl Store {
             Ok(Attempt::Done(stored))
         })
         .await
-    }
-
-    /// What was lent to lost processes and is in no record so far, by limit, subject and window.
-    ///
-    /// # Errors
-    /// [`Error::BadPageToken`], or when Postgres is away.
-    pub async fn unaccounted(&self, request: &PageRequest) -> Result<Page<Unaccounted>, Error> {
-        let after: Option<(i64, String, i64)> = request.after(UNACCOUNTED)?;
-        let (bucket_id, boot_id, epoch) = after.unwrap_or((0, String::new(), 0));
-        let boot_id = match boot_id.as_str() {
-            "" => uuid::Uuid::nil(),
-            text => text.parse().map_err(|_| Error::BadPageToken)?,
-        };
-        let rows = sqlx::query!(
-            "select l.bucket_id, l.boot_id, l.epoch, l.unaccounted, l.lost_at, b.limit_id,
-                    b.subject, b.window_start
-             from limit_lease l join limit_bucket b using (bucket_id)
-             where l.unaccounted > 0 and (l.bucket_id, l.boot_id, l.epoch) > ($1, $2, $3)
-             order by l.bucket_id, l.boot_id, l.epoch limit $4",
-            bucket_id,
-            boot_id,
-            epoch,
-            request.limit(),
-        )
-        .fetch_all(&self.pool)
-        .await?;
-        let page = request.page(UNACCOUNTED, rows, |row| {
-            (row.bucket_id, row.boot_id.to_string(), row.epoch)
-        });
-        let items = page.items.into_iter().map(|row| Unaccounted {
-            limit: row.limit_id,
-            subject: row.subject,
-            window_start: row.window_start,
-            boot_id: BootId(row.boot_id.into_bytes()),
-            epoch: unsigned(row.epoch),
-            amount: unsigned(row.unaccounted),
-            lost_at: row.lost_at,
-        });
-        Ok(Page {
-            items: items.collect(),
-            next_page_token: page.next_page_token,
-        })
     }
 }
 

@@ -2,9 +2,11 @@
 
 mod differential;
 mod events;
+mod in_use;
 mod races;
 mod resource;
 mod settling;
+mod status;
 mod throughput;
 
 use std::collections::BTreeMap;

@@ -283,16 +283,16 @@ fn view<'a>(limits: &Limits, bucket: &'a pb::Bucket) -> BucketView<'a> {
     }
 }
 
-fn signed(spec: Option<&LimitSpec>, value: i64) -> SignedAmount {
+pub(super) fn signed(spec: Option<&LimitSpec>, value: i64) -> SignedAmount {
     SignedAmount::from_wire(spec.map_or(LimitUnit::Tokens, |spec| spec.unit), value)
 }
 
-fn limit_id(bucket: &pb::Bucket) -> &str {
+pub(super) fn limit_id(bucket: &pb::Bucket) -> &str {
     let name = bucket.limit.as_str();
     name.strip_prefix(LIMIT_PREFIX).unwrap_or(name)
 }
 
-fn limit_name(id: &str) -> String {
+pub(super) fn limit_name(id: &str) -> String {
     match id {
         "" => String::new(),
         id => format!("{LIMIT_PREFIX}{id}"),

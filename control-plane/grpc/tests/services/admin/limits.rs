@@ -3,8 +3,10 @@
 use super::{mask, refused};
 use crate::harness::{Database, Replica, replica};
 use proto::admin::v1::{
-    AdjustBucketRequest, Bucket, CreateLimitRequest, DeleteLimitRequest, GetLimitRequest, Limit,
-    ListAuditEntriesRequest, ListBucketsRequest, ListLimitsRequest, UpdateLimitRequest,
+    AdjustBucketRequest, Bucket, CreateLimitRequest, DeleteLimitRequest, DeleteTeamRequest,
+    DeliveryState, GetLimitRequest, Limit, LimitStatus, ListAuditEntriesRequest,
+    ListBucketsRequest, ListLimitEventsRequest, ListLimitStatusesRequest, ListLimitsRequest,
+    ListUnaccountedRequest, OvershootCause, UpdateLimitRequest,
 };
 use proto::config::v1 as config;
 use proto::config::v1::{Enforcement, LimitSubject, LimitUnit, LimitWindow};
@@ -284,4 +286,144 @@ async fn a_correction_moves_what_is_settled_and_is_audited() {
         Code::NotFound,
         "limits/nightly",
     );
+}
+
+async fn statuses(replica: &Replica, limit: &str) -> Vec<LimitStatus> {
+    let request = ListLimitStatusesRequest {
+        limit: limit.into(),
+        ..ListLimitStatusesRequest::default()
+    };
+    let listed = replica.limits().list_limit_statuses(request).await;
+    listed.unwrap().into_inner().statuses
+}
+
+#[tokio::test]
+async fn a_limit_stands_with_the_worst_that_the_published_config_allows() {
+    let database = Database::create().await;
+    let replica = replica(&database, true).await;
+    let version = replica.seed().await;
+    let mut limits = replica.limits();
+    let strict = config::Limit {
+        enforcement: Enforcement::Strict.into(),
+        ..daily_money(1000)
+    };
+    let slots = config::Limit {
+        unit: LimitUnit::InFlight.into(),
+        window: LimitWindow::None.into(),
+        ..daily_money(7)
+    };
+    for (id, values) in [
+        ("guarded", daily_money(1000)),
+        ("slots", slots),
+        ("strict", strict),
+    ] {
+        limits.create_limit(create(id, values)).await.unwrap();
+    }
+    crate::wait::wait(&replica, version + 3, 10).await;
+    let adjusted = limits.adjust_bucket(AdjustBucketRequest {
+        limit: "limits/guarded".into(),
+        subject: "blue".into(),
+        delta: 1200,
+        reason: "billed elsewhere".into(),
+    });
+    adjusted.await.unwrap();
+
+    let all = statuses(&replica, "").await;
+    let names: Vec<_> = all
+        .iter()
+        .map(|status| status.bucket.as_ref().unwrap().limit.as_str())
+        .collect();
+    assert_eq!(names, ["limits/guarded", "limits/slots", "limits/strict"]);
+    let guarded = &all[0];
+    let bucket = guarded.bucket.as_ref().unwrap();
+    assert_eq!((bucket.settled, bucket.remaining), (1200, -200));
+    assert!(bucket.window_start_time.is_some());
+    let worst = guarded.overshoot.as_ref().unwrap();
+    let part = &worst.parts[0];
+    assert_eq!((worst.amount, part.count), (None, Some(7)));
+    assert_eq!(part.cause(), OvershootCause::Estimates);
+    // The model has no context window.
+    assert_eq!((part.each, part.missing.as_str()), (None, "models/large"));
+    for exact in &all[1..] {
+        assert_eq!(exact.overshoot.as_ref().unwrap().amount, Some(0));
+        let bucket = exact.bucket.as_ref().unwrap();
+        assert_eq!(bucket.window_start_time, None);
+        assert_eq!(bucket.remaining, bucket.amount);
+    }
+    assert_eq!(statuses(&replica, "limits/guarded").await, all[..1]);
+    let wrong = ListLimitStatusesRequest {
+        limit: "teams/blue".into(),
+        ..ListLimitStatusesRequest::default()
+    };
+    let wrong = limits.list_limit_statuses(wrong).await;
+    refused(wrong, Code::InvalidArgument, "limit: must have the form");
+}
+
+#[tokio::test]
+async fn a_team_that_a_limit_names_is_not_deleted() {
+    let database = Database::create().await;
+    let replica = replica(&database, true).await;
+    replica.create_team("blue").await;
+    let blue = config::Limit {
+        subject_id: "blue".into(),
+        ..daily_money(1000)
+    };
+    let mut limits = replica.limits();
+    limits.create_limit(create("daily", blue)).await.unwrap();
+    let delete = DeleteTeamRequest {
+        name: "teams/blue".into(),
+    };
+    refused(
+        replica.teams().delete_team(delete).await,
+        Code::FailedPrecondition,
+        "teams/blue is in use by limits/daily",
+    );
+}
+
+#[tokio::test]
+async fn thresholds_that_were_passed_are_listed_by_page() {
+    let database = Database::create().await;
+    let replica = replica(&database, true).await;
+    let mut limits = replica.limits();
+    let watched = config::Limit {
+        thresholds: vec![50, 100],
+        ..daily_money(1000)
+    };
+    limits.create_limit(create("daily", watched)).await.unwrap();
+    let adjusted = limits.adjust_bucket(AdjustBucketRequest {
+        limit: "limits/daily".into(),
+        subject: "blue".into(),
+        delta: 1200,
+        reason: "billed elsewhere".into(),
+    });
+    adjusted.await.unwrap();
+    let request = |page_size, page_token| ListLimitEventsRequest {
+        limit: "limits/daily".into(),
+        undelivered: true,
+        page_size,
+        page_token,
+    };
+    // They are raised within seconds.
+    let raised = crate::harness::soon(async {
+        loop {
+            let mut limits = replica.limits();
+            let listed = limits.list_limit_events(request(0, String::new())).await;
+            let events = listed.unwrap().into_inner().events;
+            if events.len() == 2 {
+                return events;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+    })
+    .await;
+    assert_eq!(raised[0].state(), DeliveryState::Pending);
+    assert!(raised[0].next_try_time.is_some() && raised[0].reset_time.is_some());
+    assert_eq!((raised[0].settled, raised[0].amount), (1200, 1000));
+    let first = limits.list_limit_events(request(1, String::new())).await;
+    let first = first.unwrap().into_inner();
+    let second = limits.list_limit_events(request(1, first.next_page_token));
+    let second = second.await.unwrap().into_inner();
+    assert_eq!([first.events, second.events].concat(), raised);
+    let lost = limits.list_unaccounted(ListUnaccountedRequest::default());
+    assert_eq!(lost.await.unwrap().into_inner().unaccounted, []);
 }

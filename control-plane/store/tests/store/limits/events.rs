@@ -1,5 +1,7 @@
 //! Thresholds that are passed.
 
+use control_plane_store::{Delivery, EventFilter, PageRequest, ToldEvent};
+
 use super::*;
 
 async fn watched(amount: u64) -> TestDatabase {
@@ -99,4 +101,74 @@ async fn an_event_is_handed_out_to_one_until_it_is_delivered() {
         .execute("update limit_event set raised_at = raised_at - interval '1 day'")
         .await;
     assert!(taken(store).await.is_empty());
+}
+
+async fn told(store: &Store, filter: &EventFilter) -> Vec<ToldEvent> {
+    let mut all = Vec::new();
+    let mut token = String::new();
+    loop {
+        let request = PageRequest { size: 1, token };
+        let page = store.limit_events(filter, &request).await.unwrap();
+        all.extend(page.items);
+        token = page.next_page_token;
+        if token.is_empty() {
+            return all;
+        }
+    }
+}
+
+#[tokio::test]
+async fn events_are_listed_newest_first_with_what_became_of_them() {
+    let database = watched(1000).await;
+    let store = &database.store;
+    settle(&database, "a", 500).await;
+    store.raise_limit_events().await.unwrap();
+    settle(&database, "b", 1000).await;
+    store.raise_limit_events().await.unwrap();
+    let all = told(store, &EventFilter::default()).await;
+    assert_eq!(all.len(), 3);
+    let newest = (all[0].event.subject.as_str(), all[2].event.subject.as_str());
+    assert_eq!(newest, ("b", "a"));
+    assert!(matches!(all[2].delivery, Delivery::Pending { .. }));
+    assert_eq!((all[2].tries, all[2].failure.as_str()), (0, ""));
+
+    let taken = store.take_limit_events(10).await.unwrap();
+    assert_eq!(taken.len(), 3);
+    let long = "x".repeat(300);
+    store
+        .limit_event_failed(all[0].event.id, &long)
+        .await
+        .unwrap();
+    store
+        .limit_event_failed(all[2].event.id, "500")
+        .await
+        .unwrap();
+    store.limit_event_delivered(all[2].event.id).await.unwrap();
+    let all = told(store, &EventFilter::default()).await;
+    assert_eq!((all[0].tries, all[0].failure.len()), (1, 200));
+    assert!(matches!(all[2].delivery, Delivery::Delivered { .. }));
+    assert_eq!(all[2].failure, "500");
+    let undelivered = EventFilter {
+        undelivered: true,
+        ..EventFilter::default()
+    };
+    assert_eq!(told(store, &undelivered).await, all[..2]);
+    database
+        .execute("update limit_event set raised_at = raised_at - interval '1 day'")
+        .await;
+    let old = told(store, &undelivered).await;
+    assert_eq!(old[0].delivery, Delivery::GivenUp);
+    let of_another = EventFilter {
+        limit: Some("nosuch".into()),
+        ..EventFilter::default()
+    };
+    assert_eq!(told(store, &of_another).await, []);
+    let foreign = PageRequest {
+        size: 0,
+        token: "bm90IGpzb24".into(),
+    };
+    store
+        .limit_events(&undelivered, &foreign)
+        .await
+        .unwrap_err();
 }

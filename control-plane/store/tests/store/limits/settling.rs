@@ -258,11 +258,23 @@ async fn what_a_lost_node_took_with_it_is_written_down() {
         .execute("update limit_lease set lost_at = lost_at - interval '25 hours'")
         .await;
     assert_eq!(store.expire_lost().await.unwrap(), 1);
-    let noted = store.unaccounted(&first_page(10)).await.unwrap().items;
+    let noted = store
+        .unaccounted(None, &first_page(10))
+        .await
+        .unwrap()
+        .items;
     assert_eq!(
         (noted.len(), noted[0].amount, noted[0].boot_id),
         (1, 60, boot(1))
     );
+    assert_eq!(
+        (noted[0].node.as_str(), noted[0].lost_at.is_some()),
+        ("n", true)
+    );
+    let page = first_page(10);
+    let of = |limit| store.unaccounted(Some(limit), &page);
+    assert_eq!(of("daily").await.unwrap().items, noted);
+    assert_eq!(of("nosuch").await.unwrap().items, []);
     assert_eq!(
         sums(&database).await,
         (0, 0, 60),
@@ -270,10 +282,21 @@ async fn what_a_lost_node_took_with_it_is_written_down() {
     );
     let late = batch(1, 1, vec![charge(&database, "daily", 1, 25).await]);
     store.apply_usage(vec![late]).await.unwrap();
-    let noted = store.unaccounted(&first_page(10)).await.unwrap().items;
+    let noted = store
+        .unaccounted(None, &first_page(10))
+        .await
+        .unwrap()
+        .items;
     assert_eq!(noted[0].amount, 35);
     store.close(boot(1), 1, &[], &[]).await.unwrap();
-    assert_eq!(store.unaccounted(&first_page(10)).await.unwrap().items, []);
+    assert_eq!(
+        store
+            .unaccounted(None, &first_page(10))
+            .await
+            .unwrap()
+            .items,
+        []
+    );
     assert_eq!(sums(&database).await, (25, 0, 0));
     database.drop().await;
 }
@@ -301,7 +324,11 @@ async fn what_a_process_used_and_no_record_says_is_written_down_when_it_closes()
         let closing = store.close(boot(1), 1, &holdings, &[]).await.unwrap();
         assert_eq!(closing, Closing::Done);
         assert_eq!(sums(&database).await, (20, 0, 15));
-        let noted = store.unaccounted(&first_page(10)).await.unwrap().items;
+        let noted = store
+            .unaccounted(None, &first_page(10))
+            .await
+            .unwrap()
+            .items;
         assert_eq!(noted[0].amount, 15);
     }
     database.drop().await;
