@@ -81,6 +81,11 @@ impl Provider {
             "must be at most 256 visible ASCII characters",
         );
         faults.require(
+            !self.existing_cluster.starts_with("turnpike"),
+            "existing_cluster",
+            "must not be one of Turnpike's own",
+        );
+        faults.require(
             self.query.len() <= 1024
                 && self.query.bytes().all(|b| b.is_ascii_graphic())
                 && !self.query.contains(['?', '#']),
@@ -182,6 +187,10 @@ fn parse_base_url(url: &str) -> Result<Endpoint, &'static str> {
         Some(at) => rest.split_at(at),
         None => (rest, ""),
     };
+    let mut segments = path.trim_matches('/').split('/');
+    if path.trim_end_matches('/') != "" && segments.any(|one| ["", ".", ".."].contains(&one)) {
+        return Err("must have a path without empty segments, `.` or `..`");
+    }
     let (host, port) = split_port(authority)?;
     let default_port = if tls { 443 } else { 80 };
     let port = port.unwrap_or(default_port);

@@ -97,12 +97,26 @@ fn a_base_url_that_is_none_is_refused_at_its_field() {
         "https://-a",
         "https://a..b",
         "https://[::1]x",
+        "https://a/../v1",
+        "https://a/v1/./x",
+        "https://a//v1",
+        "https://a/v1//x/",
     ] {
         assert_eq!(
             provider(url).validate().unwrap_err()[0].field,
             "base_url",
             "{url}"
         );
+    }
+}
+
+#[test]
+fn clusters_of_our_own_are_no_existing_ones() {
+    for name in ["turnpike_stop", "turnpike-provider-a"] {
+        let mut wrong = provider("https://a.example");
+        wrong.existing_cluster = name.into();
+        let fault = wrong.validate().unwrap_err().swap_remove(0);
+        assert_eq!(fault.field, "existing_cluster", "{name}");
     }
 }
 
