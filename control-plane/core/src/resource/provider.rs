@@ -187,8 +187,11 @@ fn parse_base_url(url: &str) -> Result<Endpoint, &'static str> {
         Some(at) => rest.split_at(at),
         None => (rest, ""),
     };
-    let mut segments = path.trim_matches('/').split('/');
-    if path.trim_end_matches('/') != "" && segments.any(|one| ["", ".", ".."].contains(&one)) {
+    let segments = path.trim_end_matches('/').split('/').skip(1);
+    if segments
+        .into_iter()
+        .any(|one| ["", ".", ".."].contains(&one))
+    {
         return Err("must have a path without empty segments, `.` or `..`");
     }
     let (host, port) = split_port(authority)?;
