@@ -47,7 +47,7 @@ pub(crate) struct Expected {
     pub(crate) stream: bool,
     /// Usage in the stream was asked for by us, not by the client.
     pub(crate) strips_usage: bool,
-    /// The plan has another target after this one.
+    /// The router may leave it for another attempt, were it only to be told that none is left.
     pub(crate) may_be_followed: bool,
     pub(crate) max_event_bytes: u64,
     pub(crate) hold_bytes: u64,

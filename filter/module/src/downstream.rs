@@ -17,7 +17,7 @@ use crate::{
     host::{Sink, reply_headers},
     open_table, published, upstream,
     waiting::{self, Wait},
-    worker::{self, HEALTH, HELD},
+    worker::{self, HELD},
 };
 
 /// Room above the body limit, so that the refusal is ours and not Envoy's plain 413.
@@ -390,7 +390,7 @@ fn begin(host: &dyn DownstreamHost, end_of_stream: bool) -> (Exchange, Step) {
         node: published::node_state(crate::clock::mono_us()),
         held: &HELD,
         limits: credit::limits(),
-        health: &HEALTH,
+        health: worker::health(),
     };
     Exchange::begin(
         &begin,

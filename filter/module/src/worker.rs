@@ -30,7 +30,18 @@ use crate::{
 pub(crate) static HELD: HeldBodies = HeldBodies::new();
 
 /// What this process knows of failing targets.
-pub(crate) static HEALTH: Health = Health::new();
+#[cfg(not(test))]
+pub(crate) fn health() -> &'static Health {
+    static HEALTH: Health = Health::new();
+    &HEALTH
+}
+
+/// The same, for each test apart: they run in threads of one process.
+#[cfg(test)]
+pub(crate) fn health() -> &'static Health {
+    thread_local!(static HEALTH: &'static Health = Box::leak(Box::default()));
+    HEALTH.with(|health| *health)
+}
 
 static NODE: OnceLock<Arc<ThisNode>> = OnceLock::new();
 static WORKERS: Mutex<Vec<Arc<Shared>>> = Mutex::new(Vec::new());

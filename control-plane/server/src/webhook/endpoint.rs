@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::pin::pin;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail, ensure};
@@ -104,13 +105,16 @@ async fn send(
     request: Request<Full<Bytes>>,
 ) -> anyhow::Result<StatusCode> {
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    let mut answer = pin!(sender.send_request(request));
     tokio::select! {
-        answer = sender.send_request(request) => Ok(answer?.status()),
-        end = connection => {
-            end?;
-            bail!("the connection was closed without an answer");
-        }
+        answer = &mut answer => return Ok(answer?.status()),
+        end = connection => end?,
     }
+    // A receiver that closes right after it has answered: both are seen at once.
+    let answer = answer.await;
+    Ok(answer
+        .context("the connection was closed without an answer")?
+        .status())
 }
 
 fn connector() -> anyhow::Result<TlsConnector> {

@@ -115,6 +115,23 @@ impl Place<'_> {
             reason,
         );
     }
+
+    /// The indexes of models by their names; names of none are left out.
+    fn indexes(
+        &mut self,
+        field: &str,
+        names: &[String],
+        index_of: impl Fn(&str) -> Option<usize>,
+    ) -> Vec<usize> {
+        let mut indexes = Vec::with_capacity(names.len());
+        for (at, name) in names.iter().enumerate() {
+            match index_of(name) {
+                Some(index) => indexes.push(index),
+                None => self.fault(&format!("{field}[{at}]"), "there is no such model"),
+            }
+        }
+        indexes
+    }
 }
 
 /// A rule that cannot mean what was written is left out; one that merely names a model that does
@@ -152,16 +169,7 @@ fn compile_rule(wire: &wire::Rule, models: &[Model], place: &mut Place<'_>) -> O
     if !wire.match_model.is_empty() && index_of(&wire.match_model).is_none() {
         fault("match_model", "there is no such model");
     }
-    let mut indexes = |field: &str, names: &[String]| {
-        let mut indexes = Vec::with_capacity(names.len());
-        for (at, name) in names.iter().enumerate() {
-            match index_of(name) {
-                Some(index) => indexes.push(index),
-                None => place.fault(&format!("{field}[{at}]"), "there is no such model"),
-            }
-        }
-        indexes
-    };
+    let mut indexes = |field: &str, names: &[String]| place.indexes(field, names, index_of);
     let context_length_models = indexes("context_length_models", &wire.context_length_models);
     let content_policy_models = indexes("content_policy_models", &wire.content_policy_models);
     let models = indexes("models", &wire.models);

@@ -54,8 +54,7 @@ impl Exchange {
             api,
             stream: admitted.stream,
             strips_usage,
-            may_be_followed: self.next_planned < admitted.route.plan.len()
-                && self.attempts.len() + 1 < admitted.route.most_attempts(true),
+            may_be_followed: number <= forward::retries(&admitted.route),
             max_event_bytes: settings.max_stream_event_bytes,
             hold_bytes: settings.first_token_hold_bytes,
             hold_us: u64::from(settings.first_token_hold_ms) * 1000,

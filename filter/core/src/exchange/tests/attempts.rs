@@ -353,3 +353,13 @@ fn another_protocol_that_nobody_asked_for_is_no_answer() {
     let seen = Shell::new().chat(PAIR, &[Play::json(101, ""), Play::json(200, ANSWER)]);
     assert_eq!((seen.status, seen.providers.len()), (200, 2));
 }
+
+#[test]
+fn an_error_after_targets_without_hosts_is_told_in_the_providers_words() {
+    let mut shell = Shell::new();
+    shell.clusters = ["turnpike-provider-b"].into();
+    let words = r#"{"error":{"message":"slow down","type":"rate_limit_error"}}"#;
+    let seen = shell.chat(PAIR, &[Play::json(429, words)]);
+    assert_eq!((seen.status, seen.providers.len()), (429, 1));
+    assert_eq!(seen.error()["message"], "slow down");
+}
