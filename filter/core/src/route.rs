@@ -151,6 +151,9 @@ pub(crate) fn route(
     }
     let mut all = std::mem::take(&mut plan.plan);
     for (after, models) in choice.chains(config) {
+        if models.is_empty() {
+            continue;
+        }
         plan.after = after;
         for &model in models {
             plan.add_model(model, choice.required_effort);

@@ -75,6 +75,9 @@ impl Credentials {
             provider, owner, ..
         } = *self.0.get(than)?;
         let group = self.of_owner(provider, owner);
+        if group.len() < 2 {
+            return None;
+        }
         self.choose_of(group, draw, &|index| index != than && is_well(index))
     }
 
@@ -86,8 +89,10 @@ impl Credentials {
     fn of_owner(&self, provider: usize, owner: Owner) -> Range<usize> {
         let name = |one: &Credential| (one.provider, one.owner);
         let first = self.0.partition_point(|one| name(one) < (provider, owner));
-        let last = self.0.partition_point(|one| name(one) <= (provider, owner));
-        first..last
+        // They are few.
+        let from_first = self.0.iter().skip(first);
+        let group = from_first.take_while(|one| name(one) == (provider, owner));
+        first..first + group.count()
     }
 
     fn choose_of(

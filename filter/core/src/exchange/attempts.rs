@@ -128,6 +128,9 @@ impl Exchange {
 
     /// Remembers for the requests to come how an attempt ended.
     pub(super) fn note_health(&self, attempt: &Attempt, failure: Option<Failure>, mono_us: u64) {
+        if failure.is_none() && self.health.is_all_well() {
+            return;
+        }
         let Some((target, provider)) = forward::target_of(&self.config, attempt.planned) else {
             return;
         };

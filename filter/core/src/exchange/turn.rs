@@ -24,10 +24,10 @@ const RETRIED: &[u8] = b"503";
 impl Exchange {
     /// What an attempt's answer says of the request; `None`: nothing that is known here.
     pub(super) fn turn_by(&self, attempt: &Attempt) -> Option<Turn> {
+        let error = attempt.answer.request_error()?;
         let rule = self.admitted.as_ref()?.route.rule;
         let rule = rule.and_then(|rule| self.config.rules.rule(rule));
         let patterns = rule.map_or(&[][..], |rule| &rule.context_length_patterns);
-        let error = attempt.answer.request_error()?;
         if error.is_context_length() || error.is_one_of(patterns) {
             let window = self.window_of(attempt.planned);
             return Some(Turn::ContextLength {
