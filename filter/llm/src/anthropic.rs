@@ -25,6 +25,13 @@ mod reported;
 #[cfg(test)]
 mod round_trip;
 
+// What Bedrock shares, since it serves the same models.
+pub(crate) use block::input;
+pub(crate) use document::Said;
+pub(crate) use print_messages::plain_id;
+pub(crate) use print_reasoning::{Sampling, Thinking, ThinkingShown};
+pub(crate) use print_request::no_input;
+
 pub(crate) use facts::parse;
 pub(crate) use print_answer::print_answer;
 pub(crate) use print_events::MessageEvents;

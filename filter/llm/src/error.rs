@@ -2,14 +2,24 @@
 
 use crate::api::Api;
 use crate::provider_error::ProviderError;
-use crate::{anthropic, gemini, openai};
+use crate::{anthropic, bedrock, gemini, openai};
 
 /// Reads the body of a provider's error answer, whole or cut off; `None`: it is none.
 pub fn parse(api: Api, body: &[u8]) -> Option<ProviderError> {
     match api {
         Api::Messages | Api::CountTokens => anthropic::error::parse(body),
         Api::GenerateContent => gemini::error::parse(body),
+        Api::Converse => bedrock::error::parse(body),
         _ => openai::error::parse(body),
+    }
+}
+
+/// The same of an answer with a header that names the error's type, which is Bedrock's
+/// `x-amzn-errortype`.
+pub fn parse_typed(api: Api, kind: &[u8], body: &[u8]) -> Option<ProviderError> {
+    match api {
+        Api::Converse => bedrock::error::parse_typed(kind, body),
+        _ => parse(api, body),
     }
 }
 

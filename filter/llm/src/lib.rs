@@ -3,7 +3,7 @@
 //!
 //! It is not a client, and it decides nothing: routing, limits and settlement are in `filter-core`.
 //!
-//! A dialect is one module ([`openai`], [`anthropic`], [`gemini`]) that reads requests, meters
+//! A dialect is one module ([`openai`], [`anthropic`], [`gemini`], [`bedrock`]) that reads requests, meters
 //! answers and writes errors of its wire protocol, and puts all three into the form of a
 //! [`conversation`] and back. What every dialect shares stands beside it: edits of bytes
 //! ([`splice`]), framing ([`event_stream`]), a scanner of JSON that arrives in pieces ([`json`]),
@@ -15,6 +15,7 @@
 
 pub mod anthropic;
 pub mod api;
+pub mod bedrock;
 pub mod closing;
 pub mod conversation;
 pub mod error;

@@ -5,6 +5,7 @@
 //! `openai::answer::Answer`; what all meters share is here.
 
 mod document;
+mod framing;
 mod strip;
 
 pub(crate) use document::ReadAnswer;
@@ -12,9 +13,11 @@ pub(crate) use document::ReadAnswer;
 use std::borrow::Cow;
 
 use crate::api::Api;
-use crate::event_stream::{EventStream, Field, Piece, fields};
+use crate::bedrock::told::told;
+use crate::event_stream::{Field, Piece, fields};
 use crate::reading::Reading;
 use document::Documents;
+use framing::Framing;
 use strip::write_without;
 
 pub(crate) use strip::Stripped;
@@ -31,7 +34,7 @@ pub enum UsageMembers {
 /// Reads a streamed answer, cut anywhere.
 #[derive(Clone, Debug)]
 pub struct StreamMeter {
-    events: EventStream,
+    events: Framing,
     reader: Documents,
     usage_members: UsageMembers,
     /// The event before was left out; what is left of its blank line goes with it.
@@ -45,7 +48,7 @@ impl StreamMeter {
     /// counted in [`Reading::oversized_events`].
     pub fn new(api: Api, usage_members: UsageMembers, max_event_bytes: usize) -> Self {
         Self {
-            events: EventStream::new(max_event_bytes),
+            events: Framing::new(api, max_event_bytes),
             reader: Documents::new(api),
             usage_members,
             left_out: false,
@@ -55,25 +58,30 @@ impl StreamMeter {
 
     /// Reads a chunk that passes untouched. Allocates for no event that lies within a chunk.
     pub fn observe(&mut self, chunk: &[u8]) {
-        let Self { events, reader, .. } = self;
-        events.push(chunk, |piece| {
-            reader.read(piece);
-        });
+        match &mut self.events {
+            Framing::Lines(events) => events.push(chunk, |piece| {
+                self.reader.read(piece);
+            }),
+            Framing::Frames(_) => self.read_each(chunk, &mut |_, _| {}),
+        }
     }
 
     /// Reads a chunk and appends what the client gets: the same bytes, or, when usage is stripped,
     /// the events that the chunk completes. What is appended in all does not depend on the cuts.
     pub fn transform(&mut self, chunk: &[u8], out: &mut Vec<u8>) {
-        if self.usage_members == UsageMembers::Keep {
-            out.extend_from_slice(chunk);
-            return self.observe(chunk);
-        }
         let Self {
             events,
             reader,
             left_out,
             ..
         } = self;
+        let Some(events) = events
+            .lines()
+            .filter(|_| self.usage_members == UsageMembers::Strip)
+        else {
+            out.extend_from_slice(chunk);
+            return self.observe(chunk);
+        };
         events.push(chunk, |piece| {
             let stripped = reader.read(piece);
             write_piece(piece, stripped, reader, left_out, out);
@@ -83,20 +91,31 @@ impl StreamMeter {
     /// Reads a chunk of a stream that is translated: hands on each event's name, which may be
     /// empty, and its data, once they have been metered.
     pub fn read_each(&mut self, chunk: &[u8], hand_on: &mut dyn FnMut(&[u8], &[u8])) {
-        let Self { events, reader, .. } = self;
-        events.push(chunk, |piece| {
-            reader.read(piece);
-            name_and_data(piece, hand_on);
-        });
+        let reader = &mut self.reader;
+        match &mut self.events {
+            Framing::Lines(events) => events.push(chunk, |piece| {
+                reader.read(piece);
+                name_and_data(piece, hand_on);
+            }),
+            Framing::Frames(frames) => frames.push(chunk, |frame| {
+                if let Some((name, data)) = told(frame) {
+                    reader.read_named(name, &data);
+                    hand_on(name, &data);
+                }
+            }),
+        }
     }
 
     /// Ends a stream that is translated.
     pub fn finish_each(&mut self, hand_on: &mut dyn FnMut(&[u8], &[u8])) {
         let Self { events, reader, .. } = self;
-        events.finish(|piece| {
-            reader.read(piece);
-            name_and_data(piece, hand_on);
-        });
+        // A frame that is cut off tells nothing.
+        if let Some(events) = events.lines() {
+            events.finish(|piece| {
+                reader.read(piece);
+                name_and_data(piece, hand_on);
+            });
+        }
     }
 
     /// Ends the stream: an event that lacks its blank line is read, and what was held back of it
@@ -111,12 +130,14 @@ impl StreamMeter {
             ..
         } = self;
         let strips = self.usage_members == UsageMembers::Strip;
-        events.finish(|piece| {
-            let stripped = reader.read(piece);
-            if strips {
-                write_piece(piece, stripped, reader, left_out, out);
-            }
-        });
+        if let Some(events) = events.lines() {
+            events.finish(|piece| {
+                let stripped = reader.read(piece);
+                if strips {
+                    write_piece(piece, stripped, reader, left_out, out);
+                }
+            });
+        }
         self.ended_inside_event = given_inside_event || out.len() > held_from;
     }
 

@@ -58,7 +58,10 @@ impl ProviderError {
 
     /// The provider does not know the model.
     pub fn is_unknown_model(&self) -> bool {
-        self.code == "model_not_found" || self.code == "DeploymentNotFound"
+        self.code == "model_not_found"
+            || self.code == "DeploymentNotFound"
+            || self.kind == "ResourceNotFoundException"
+            || self.says(&["the provided model identifier is invalid"])
     }
 
     fn says(&self, texts: &[&str]) -> bool {

@@ -91,7 +91,7 @@ impl Block<'_> {
 
 /// A call's input. What a model wrote may be no object: it is then told as the only member of one,
 /// so that it is not lost.
-pub(super) fn input(arguments: &str) -> Cow<'_, RawValue> {
+pub(crate) fn input(arguments: &str) -> Cow<'_, RawValue> {
     let is_object = arguments.trim_ascii_start().starts_with('{');
     if let Ok(raw) = serde_json::from_str::<&RawValue>(arguments)
         && is_object

@@ -10,16 +10,16 @@ use crate::conversation::Finish;
 
 /// A text. It is borrowed where it has no escapes, which an `Option<Cow<str>>` never is.
 #[derive(Deserialize)]
-pub(super) struct Said<'a>(#[serde(borrow)] Cow<'a, str>);
+pub(crate) struct Said<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl<'a> Said<'a> {
-    pub(super) fn text(self) -> Cow<'a, str> {
+    pub(crate) fn text(self) -> Cow<'a, str> {
         let Self(text) = self;
         text
     }
 
     /// A text that is not empty.
-    pub(super) fn filled(said: Option<Self>) -> Option<Cow<'a, str>> {
+    pub(crate) fn filled(said: Option<Self>) -> Option<Cow<'a, str>> {
         said.map(Self::text).filter(|text| !text.is_empty())
     }
 }

@@ -223,7 +223,7 @@ fn trim_last(turns: &mut [Turn<'_>]) {
 }
 
 /// Ids may be of letters, digits, `_` and `-` only.
-pub(super) fn plain_id(id: &str) -> Cow<'_, str> {
+pub(crate) fn plain_id(id: &str) -> Cow<'_, str> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
     if id.chars().all(is_plain) {
         return Cow::Borrowed(id);

@@ -14,7 +14,7 @@ const LEAST_BUDGET_TOKENS: u64 = 1024;
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum ThinkingShown {
+pub(crate) enum ThinkingShown {
     Enabled {
         budget_tokens: u64,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,15 +28,15 @@ pub(super) enum ThinkingShown {
 
 /// How a request is to be thought about.
 #[derive(Default)]
-pub(super) struct Thinking {
-    pub(super) shown: Option<ThinkingShown>,
-    pub(super) effort: Option<&'static str>,
+pub(crate) struct Thinking {
+    pub(crate) shown: Option<ThinkingShown>,
+    pub(crate) effort: Option<&'static str>,
 }
 
 impl Thinking {
     /// Thinking as the model takes it. `calls_are_thought`: the last calls of tools have the
     /// thinking that led to them.
-    pub(super) fn of(
+    pub(crate) fn of(
         request: &Request<'_>,
         max_tokens: u64,
         calls_are_thought: bool,
@@ -71,7 +71,7 @@ impl Thinking {
         }
     }
 
-    pub(super) const fn is_on(&self) -> bool {
+    pub(crate) const fn is_on(&self) -> bool {
         use ThinkingShown::{Adaptive, Enabled};
         matches!(self.shown, Some(Enabled { .. } | Adaptive { .. }))
     }
@@ -119,15 +119,15 @@ fn within_budget(
 
 /// How tokens are chosen.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Sampling {
-    pub(super) temperature: Option<f64>,
-    pub(super) top_p: Option<f64>,
-    pub(super) top_k: Option<u64>,
+pub(crate) struct Sampling {
+    pub(crate) temperature: Option<f64>,
+    pub(crate) top_p: Option<f64>,
+    pub(crate) top_k: Option<u64>,
 }
 
 impl Sampling {
     /// Sampling as the model takes it.
-    pub(super) fn of(
+    pub(crate) fn of(
         request: &Request<'_>,
         is_thinking: bool,
         terms: &Terms<'_>,

@@ -160,7 +160,7 @@ fn tool_shown<'r>(tool: &'r Tool<'_>, marks: &mut Marks) -> ToolShown<'r> {
 }
 
 /// The schema of a tool that takes nothing.
-fn no_input<'r>() -> Cow<'r, RawValue> {
+pub(crate) fn no_input<'r>() -> Cow<'r, RawValue> {
     let schema = RawValue::from_string(r#"{"type":"object","properties":{}}"#.to_owned());
     schema.map_or(Cow::Borrowed(RawValue::NULL), Cow::Owned)
 }

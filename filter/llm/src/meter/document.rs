@@ -8,7 +8,7 @@ use crate::event_stream::{Field, Piece, fields};
 use crate::json::{Reader, Scanner};
 use crate::provider_error::ProviderError;
 use crate::reading::Reading;
-use crate::{anthropic, gemini, openai};
+use crate::{anthropic, bedrock, gemini, openai};
 
 /// Reads what one API's documents tell: whole answers, and the data of a stream's events.
 pub(crate) trait ReadAnswer: Reader + Default {
@@ -49,6 +49,7 @@ pub(super) enum Documents {
     Chat(Documented<openai::answer::Answer>),
     Responses(Documented<openai::responses::answer::Answer>),
     Gemini(Documented<gemini::answer::Answer>),
+    Converse(Documented<bedrock::answer::Answer>),
     Messages(Documented<anthropic::answer::Answer>),
     Count(Documented<anthropic::count_tokens::Count>),
 }
@@ -58,6 +59,7 @@ impl Documents {
         match api {
             Api::Responses => Self::Responses(Documented::new()),
             Api::GenerateContent => Self::Gemini(Documented::new()),
+            Api::Converse => Self::Converse(Documented::new()),
             Api::Messages => Self::Messages(Documented::new()),
             Api::CountTokens => Self::Count(Documented::new()),
             // Completions and embeddings have their usage and choices where chat has them.
@@ -71,8 +73,21 @@ impl Documents {
             Self::Chat(documents) => documents.read(piece),
             Self::Responses(documents) => documents.read(piece),
             Self::Gemini(documents) => documents.read(piece),
+            Self::Converse(documents) => documents.read(piece),
             Self::Messages(documents) => documents.read(piece),
             Self::Count(documents) => documents.read(piece),
+        }
+    }
+
+    /// Reads an event whose name and data are known already.
+    pub(super) fn read_named(&mut self, name: &[u8], data: &[u8]) {
+        match self {
+            Self::Chat(documents) => documents.read_named(name, data),
+            Self::Responses(documents) => documents.read_named(name, data),
+            Self::Gemini(documents) => documents.read_named(name, data),
+            Self::Converse(documents) => documents.read_named(name, data),
+            Self::Messages(documents) => documents.read_named(name, data),
+            Self::Count(documents) => documents.read_named(name, data),
         }
     }
 
@@ -82,6 +97,7 @@ impl Documents {
             Self::Chat(documents) => documents.feed(chunk),
             Self::Responses(documents) => documents.feed(chunk),
             Self::Gemini(documents) => documents.feed(chunk),
+            Self::Converse(documents) => documents.feed(chunk),
             Self::Messages(documents) => documents.feed(chunk),
             Self::Count(documents) => documents.feed(chunk),
         }
@@ -93,6 +109,7 @@ impl Documents {
             Self::Chat(documents) => documents.finish(),
             Self::Responses(documents) => documents.finish(),
             Self::Gemini(documents) => documents.finish(),
+            Self::Converse(documents) => documents.finish(),
             Self::Messages(documents) => documents.finish(),
             Self::Count(documents) => documents.finish(),
         }
@@ -103,6 +120,7 @@ impl Documents {
             Self::Chat(documents) => documents.answer.usage_spans(),
             Self::Responses(documents) => documents.answer.usage_spans(),
             Self::Gemini(documents) => documents.answer.usage_spans(),
+            Self::Converse(documents) => documents.answer.usage_spans(),
             Self::Messages(documents) => documents.answer.usage_spans(),
             Self::Count(documents) => documents.answer.usage_spans(),
         }
@@ -113,6 +131,7 @@ impl Documents {
             Self::Chat(documents) => documents.answer.reading(),
             Self::Responses(documents) => documents.answer.reading(),
             Self::Gemini(documents) => documents.answer.reading(),
+            Self::Converse(documents) => documents.answer.reading(),
             Self::Messages(documents) => documents.answer.reading(),
             Self::Count(documents) => documents.answer.reading(),
         }
@@ -123,6 +142,7 @@ impl Documents {
             Self::Chat(documents) => documents.answer.reading_mut(),
             Self::Responses(documents) => documents.answer.reading_mut(),
             Self::Gemini(documents) => documents.answer.reading_mut(),
+            Self::Converse(documents) => documents.answer.reading_mut(),
             Self::Messages(documents) => documents.answer.reading_mut(),
             Self::Count(documents) => documents.answer.reading_mut(),
         }
@@ -195,6 +215,13 @@ impl<A: ReadAnswer> Documented<A> {
             Some(data) => self.end_data(data, name),
             None => Stripped::Whole,
         }
+    }
+
+    fn read_named(&mut self, name: &[u8], data: &[u8]) {
+        self.scanner.reset();
+        self.answer.begin_document();
+        self.scanner.feed(data, &mut self.answer);
+        self.end_data(data, name);
     }
 
     fn end_data(&mut self, data: &[u8], name: &[u8]) -> Stripped {

@@ -4,7 +4,7 @@ use super::{
     AnswerTerms, PrintEvents, PrintRequest, PrintWhole, ReadEvents, ReadRequest, ReadWhole,
 };
 use crate::api::Api;
-use crate::{anthropic, gemini, openai};
+use crate::{anthropic, bedrock, gemini, openai};
 
 /// Of APIs that clients call.
 pub(super) fn request_reader(api: Api) -> Option<ReadRequest> {
@@ -23,6 +23,7 @@ pub(super) fn request_printer(api: Api) -> Option<PrintRequest> {
         Api::ChatCompletions => Some(openai::chat::print_request),
         Api::Messages => Some(anthropic::print_request),
         Api::GenerateContent => Some(gemini::print_request),
+        Api::Converse => Some(bedrock::print_request),
         _ => None,
     }
 }
@@ -33,6 +34,7 @@ pub(super) fn answer_reader(api: Api) -> Option<ReadWhole> {
         Api::ChatCompletions => Some(openai::chat::read_answer),
         Api::Messages => Some(anthropic::read_answer),
         Api::GenerateContent => Some(gemini::read_answer),
+        Api::Converse => Some(bedrock::read_answer),
         _ => None,
     }
 }
@@ -54,6 +56,7 @@ pub(super) fn event_reader(api: Api) -> Option<Box<dyn ReadEvents>> {
         Api::ChatCompletions => Some(Box::new(openai::chat::ChatEvents::default())),
         Api::Messages => Some(Box::new(anthropic::AnthropicEvents::default())),
         Api::GenerateContent => Some(Box::new(gemini::GeminiEvents::default())),
+        Api::Converse => Some(Box::new(bedrock::ConverseEvents::default())),
         _ => None,
     }
 }
