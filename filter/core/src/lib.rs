@@ -41,6 +41,7 @@ pub mod limits;
 mod models;
 mod respond;
 mod route;
+pub mod sigv4;
 mod text;
 
 #[cfg(test)]
