@@ -204,8 +204,9 @@ fn turnpike(stack: &Stack, ca_file: Option<&Path>, address: &str) -> (bool, Stri
 }
 
 /// The one record of a request, as `turnpike` shows it.
+/// A node that could not connect before tries again within 5 s; then a record takes as long.
 fn record(stack: &Stack, request_id: &str) -> Value {
-    wait::until(Duration::from_secs(5), "a usage record", || {
+    wait::until(Duration::from_secs(10), "a usage record", || {
         let list = ["usage", "records", "--request-id", request_id, "-o", "json"];
         let found: Value = serde_json::from_str(&stack.turnpike(&list)).expect("JSON");
         found.as_array().and_then(|found| found.first().cloned())

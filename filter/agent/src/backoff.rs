@@ -13,7 +13,8 @@ pub struct Backoff {
 impl Backoff {
     /// Up to 30 s: for what a node goes on without.
     pub const PATIENT: Self = Self { ceiling_ms: 30_000 };
-    /// Up to 5 s: for credit, which is usable for 15 s after the last sign of the control plane.
+    /// Up to 5 s: for credit, which is usable for 15 s after the last sign of the control plane, and
+    /// for usage, which limits are settled by.
     pub const PROMPT: Self = Self { ceiling_ms: 5_000 };
 
     /// Milliseconds to wait before retry number `attempt` (0 for the first): evenly drawn by

@@ -66,7 +66,7 @@ impl<'a> UsageStream<'a> {
         loop {
             let (progressed, ended) = self.serve().await;
             attempt = if progressed { 0 } else { attempt + 1 };
-            let wait_ms = Backoff::PATIENT.wait_ms(attempt, u64::from_ne_bytes(entropy::system()));
+            let wait_ms = Backoff::PROMPT.wait_ms(attempt, u64::from_ne_bytes(entropy::system()));
             log::info(&format!(
                 "usage stream ended, again in {wait_ms} ms: {ended}"
             ));
