@@ -160,6 +160,11 @@ fn case_07_a_429_falls_to_the_next_target_with_its_own_model_path_and_credential
         length.map(|length| length.to_string())
     );
     let id = answer.header("x-request-id").expect("an id");
+    let again = Request::chat(&key, body).send(stack.port());
+    assert_eq!(again.expect("an answer").status, 200);
+    let last = stack.served().pop().expect("one more");
+    let left_alone = "`a` is not asked before its Retry-After";
+    assert_eq!(last.entry.get("face"), Some(&json!("b")), "{left_alone}");
     let record = stack.record(id).record;
     let usage = record
         .attempts

@@ -30,9 +30,8 @@ pub struct TestArgs {
     /// Run only tests whose names contain this, and no checks
     #[arg(long)]
     pub filter: Option<String>,
-    /// Run chaos for an hour, lease credit to 1,000 processes and simulate 100,000 seeds: about
-    /// three hours in all. `TURNPIKE_CHAOS_SECONDS`, `TURNPIKE_LEASE_PROCESSES` and
-    /// `TURNPIKE_SIM_SEEDS` say otherwise
+    /// Also run chaos for an hour, lease credit to 1,000 processes and simulate 100,000 seeds.
+    /// `TURNPIKE_CHAOS_SECONDS`, `TURNPIKE_LEASE_PROCESSES` and `TURNPIKE_SIM_SEEDS` say otherwise
     #[arg(long)]
     pub long: bool,
 }

@@ -7,6 +7,7 @@ pub(crate) mod keys;
 pub(crate) mod limits;
 pub(crate) mod models;
 pub(crate) mod nodes;
+mod paging;
 pub(crate) mod prices;
 mod provider_presets;
 pub(crate) mod providers;

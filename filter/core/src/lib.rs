@@ -12,7 +12,7 @@
 //! | ① begin | `begin`, `edit_request_head` | `head`, `authenticate`, `models` |
 //! | ① body | `on_request_bytes`, `on_request_body`, `edit_forward_head` | `route`, `admit` |
 //! | ① limits | `wait`, `on_credit`, `on_wait_over` | `admit`, `exchange/admission` |
-//! | ② attempt | `select` | `exchange/attempts`, `health` |
+//! | ② attempt | `select` | `exchange/attempts`, `exchange/turn`, `health` |
 //! | ③ request | `begin_attempt`, `rewrite_body`, `on_request_sent` | `forward` |
 //! | ③ answer | `on_response_head`, `observe` or `transform`, `guard`, `on_response_end` | `respond`, `exchange/guard` |
 //! | ① answer | `edit_client_head`, `restore_request_head`, `on_local_reply` | `exchange/answer`, `exchange/local_reply` |

@@ -77,6 +77,7 @@ impl Attributes {
 pub(crate) struct Route {
     /// At least one. Those without hosts are passed over, so there may be more than attempts.
     pub(crate) plan: Vec<Planned>,
+    /// Of those of a plan without models for requests that others refuse.
     max_attempts: usize,
     /// Index of the rule that matched.
     pub(crate) rule: Option<usize>,
@@ -370,23 +371,30 @@ impl Planning<'_> {
         if self.wish.health.is_all_well() {
             return;
         }
-        let standing = |planned: &Planned| {
-            let (target, provider) = forward::target_of(self.config, *planned)?;
-            let credential = forward::credential_of(self.config, *planned);
-            let (health, now_us) = (self.wish.health, self.wish.mono_us);
-            Some(health.standing(&target.label, &provider.id, credential, now_us))
+        let (config, wish) = (self.config, self.wish);
+        let standing = |planned: Planned| {
+            let (target, provider) = forward::target_of(config, planned)?;
+            let credential = forward::credential_of(config, planned);
+            let (target, provider) = (&target.label, &provider.id);
+            Some(
+                wish.health
+                    .standing(target, provider, credential, wish.mono_us),
+            )
         };
-        let rejected = &mut self.rejected;
-        self.plan.retain(|planned| match standing(planned) {
+        let mut cooling = Vec::new();
+        self.plan.retain(|planned| match standing(*planned) {
             Some(Standing::Told { until_us }) => {
-                let earliest_us = rejected.told_until_us.get_or_insert(until_us);
+                let earliest_us = self.rejected.told_until_us.get_or_insert(until_us);
                 *earliest_us = until_us.min(*earliest_us);
                 false
             }
-            _ => true,
+            Some(Standing::Cooling) => {
+                cooling.push(*planned);
+                false
+            }
+            Some(Standing::Well) | None => true,
         });
-        self.plan
-            .sort_by_key(|planned| standing(planned) == Some(Standing::Cooling));
+        self.plan.append(&mut cooling);
     }
 }
 

@@ -4,12 +4,12 @@
 //! By hand on `sha2` and `hmac`: the crate aws-sigv4 signs without I/O too, but brings an
 //! asynchronous runtime's types and half a hundred crates.
 
-use std::fmt::{self, Write};
+use std::fmt;
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
-use crate::text::percent_encode;
+use crate::text::{hex, percent_encode};
 
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 /// The header of the signature's time.
@@ -169,14 +169,6 @@ fn keyed(key: &[u8], text: &str) -> Vec<u8> {
     };
     mac.update(text.as_bytes());
     mac.finalize().into_bytes().to_vec()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string does not fail.
-        write!(text, "{byte:02x}").unwrap_or_default();
-        text
-    })
 }
 
 /// `20150830T123600Z`.

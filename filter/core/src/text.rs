@@ -22,10 +22,13 @@ pub(crate) fn distinct(text: &str) -> String {
     let mut short = text.replace('\0', "\u{fffd}");
     short.truncate(short.floor_char_boundary(MAX_BYTES - 1 - 64));
     short.push('#');
-    for byte in key::hash(text.as_bytes()) {
-        short.push_str(&format!("{byte:02x}"));
-    }
+    short.push_str(&hex(&key::hash(text.as_bytes())));
     short
+}
+
+/// In hexadecimal digits of lower case.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Replaces a string's text and keeps its memory.

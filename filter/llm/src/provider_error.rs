@@ -34,12 +34,6 @@ impl ProviderError {
             ])
     }
 
-    /// The message has one of these words, which are in lower case.
-    pub fn is_one_of(&self, words: &[Box<str>]) -> bool {
-        let message = self.message.to_ascii_lowercase();
-        words.iter().any(|word| message.contains(&**word))
-    }
-
     /// The credential's account has no balance or quota left; waiting does not help.
     pub fn is_quota(&self) -> bool {
         let words = [
@@ -64,8 +58,9 @@ impl ProviderError {
             || self.says(&["the provided model identifier is invalid"])
     }
 
-    fn says(&self, texts: &[&str]) -> bool {
+    /// The message has one of these texts, which are in lower case.
+    pub fn says(&self, texts: &[impl AsRef<str>]) -> bool {
         let message = self.message.to_ascii_lowercase();
-        texts.iter().any(|text| message.contains(text))
+        texts.iter().any(|text| message.contains(text.as_ref()))
     }
 }

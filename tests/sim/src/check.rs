@@ -482,9 +482,19 @@ impl World {
         Ok(())
     }
 
+    /// Whether every exchange that a process lost is in a gap of its shards.
+    fn gaps_show(&self, boot_id: BootId) -> bool {
+        let facts = self.truth.exchanges.values();
+        let is_lost = |fact: &&Fact| fact.boot == boot_id.0 && fact.ledgered_at_us.is_none();
+        let lost = facts.filter(is_lost).count() as u64;
+        let gaps = self.db.gaps.iter();
+        let own = gaps.filter(|gap| gap.shard.boot_id == boot_id);
+        lost <= own.map(|gap| gap.to_seq - gap.from_seq + 1).sum()
+    }
+
     /// 6: what was lost with disks is written down as unaccounted, and is no less than it was. Of a
-    /// window that was over when its process ended in order, a gap in its records says enough: the
-    /// process may have forgotten that window's lease.
+    /// window that was over when its epoch was closed, gaps in its records say enough, if they show all
+    /// that its process lost: it may have forgotten that window's lease.
     pub fn check_unaccounted(&self) -> Checked {
         let mut lost: BTreeMap<(&BucketKey, LeaseKey), u64> = BTreeMap::new();
         for fact in self.truth.exchanges.values() {
@@ -506,11 +516,7 @@ impl World {
             let bucket = self.db.book.bucket(key);
             let noted = bucket.map_or(0, |bucket| bucket.lease(lease).unaccounted);
             let is_forgotten = bucket.is_some_and(|bucket| bucket.has_ended(self.unix_us()))
-                && self
-                    .db
-                    .gaps
-                    .iter()
-                    .any(|gap| gap.shard.boot_id == lease.boot_id);
+                && self.gaps_show(lease.boot_id);
             if noted < lost && self.failovers == 0 && !is_forgotten {
                 return violated(
                     6,

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::Session;
-use super::collection::page_size;
+use super::paging;
 use crate::moment::Moment;
 use crate::output::Format;
 use crate::table::{Column, Table};
@@ -57,10 +57,7 @@ impl AuditCommand {
 
 async fn list(session: &mut Session<'_>, limit: usize) -> anyhow::Result<Vec<pb::AuditEntry>> {
     let link = session.link().await?;
-    let mut entries = Vec::new();
-    let mut page_token = String::new();
-    loop {
-        let page_size = page_size(limit, entries.len());
+    let listed = paging::collect(limit, async |page_size: i32, page_token: String| {
         let request = pb::ListAuditEntriesRequest {
             page_size,
             page_token,
@@ -68,22 +65,9 @@ async fn list(session: &mut Session<'_>, limit: usize) -> anyhow::Result<Vec<pb:
         let page = link.config().list_audit_entries(request).await;
         let page = page.map_err(|status| link.explain("list audit entries", status.into()))?;
         let page = page.into_inner();
-        entries.extend(page.entries);
-        let is_full = limit > 0 && entries.len() >= limit;
-        if is_full {
-            entries.truncate(limit);
-        }
-        if page.next_page_token.is_empty() {
-            return Ok(entries);
-        }
-        if is_full {
-            session
-                .output
-                .note(format_args!("the newest {limit} are shown; all: --limit 0"))?;
-            return Ok(entries);
-        }
-        page_token = page.next_page_token;
-    }
+        anyhow::Ok((page.entries, page.next_page_token))
+    });
+    listed.await?.newest(&mut session.output)
 }
 
 fn view(entry: &pb::AuditEntry) -> EntryView<'_> {

@@ -4,16 +4,13 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::Session;
+use super::{Session, paging};
 use crate::link::Link;
 use crate::output::{Format, Output};
 use crate::resource::{Collection, Kind, Stored};
 use crate::secret::Secret;
 use crate::table::{Column, Table};
 use crate::wait::WaitArgs;
-
-/// Resources asked for at a time.
-const PAGE_SIZE: i32 = 500;
 
 /// How much of a list to print.
 #[derive(Clone, Copy, Debug, Args)]
@@ -180,33 +177,12 @@ pub(crate) async fn list_all<C: Collection>(
     owner: &str,
     limit: usize,
 ) -> anyhow::Result<Vec<Stored<C::Spec>>> {
-    let mut listed = Vec::new();
-    let mut page_token = String::new();
-    loop {
-        let page = C::list(link, owner, page_size(limit, listed.len()), page_token).await;
-        let noun = C::KIND.noun();
-        let (stored, next) =
-            page.map_err(|error| link.explain(format_args!("list every {noun}"), error))?;
-        listed.extend(stored);
-        if limit > 0 && listed.len() >= limit {
-            listed.truncate(limit);
-            return Ok(listed);
-        }
-        if next.is_empty() {
-            return Ok(listed);
-        }
-        page_token = next;
-    }
-}
-
-/// How many to ask for when `have` of `limit` (0: all) are there.
-pub(crate) fn page_size(limit: usize, have: usize) -> i32 {
-    match limit {
-        0 => PAGE_SIZE,
-        limit => i32::try_from(limit.saturating_sub(have))
-            .unwrap_or(PAGE_SIZE)
-            .min(PAGE_SIZE),
-    }
+    let noun = C::KIND.noun();
+    let listed = paging::collect(limit, async |size: i32, token: String| {
+        let page = C::list(link, owner, size, token).await;
+        page.map_err(|error| link.explain(format_args!("list every {noun}"), error))
+    });
+    Ok(listed.await?.entries)
 }
 
 pub(crate) fn print_changed<C: Collection>(

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use proto::admin::v1 as pb;
 
 use super::Session;
-use super::collection::page_size;
+use super::paging;
 use crate::link::Link;
 use crate::moment::{Moment, Relative};
 use crate::output::Format;
@@ -191,42 +191,30 @@ impl ListRecords {
                 .transpose()
         };
         let limit = self.limit;
-        let mut request = pb::ListUsageRecordsRequest {
+        let request = pb::ListUsageRecordsRequest {
             request_id: self.request_id,
             team: named("teams/", self.team.as_deref()),
             virtual_key: named("virtualKeys/", self.key.as_deref()),
             start_time: wire(self.since)?,
             end_time: wire(self.until)?,
-            page_size: 0,
-            page_token: String::new(),
+            ..Default::default()
         };
         let link = session.link().await?;
         let asked = [(Kind::Team, self.team), (Kind::VirtualKey, self.key)];
         note_unknown(&link, session, asked).await?;
-        let mut records = Vec::new();
-        loop {
-            request.page_size = page_size(limit, records.len());
-            let page = link.usage().list_usage_records(request.clone()).await;
+        let listed = paging::collect(limit, async |page_size: i32, page_token: String| {
+            let request = pb::ListUsageRecordsRequest {
+                page_size,
+                page_token,
+                ..request.clone()
+            };
+            let page = link.usage().list_usage_records(request).await;
             let page = page.map_err(|status| link.explain("list usage records", status.into()))?;
             let page = page.into_inner();
-            for stored in &page.records {
-                records.push(Record::decode(stored)?);
-            }
-            let is_full = limit > 0 && records.len() >= limit;
-            if is_full {
-                records.truncate(limit);
-            }
-            if page.next_page_token.is_empty() {
-                return Ok(records);
-            }
-            if is_full {
-                session
-                    .output
-                    .note(format_args!("the newest {limit} are shown; all: --limit 0"))?;
-                return Ok(records);
-            }
-            request.page_token = page.next_page_token;
-        }
+            let records: anyhow::Result<_> = page.records.iter().map(Record::decode).collect();
+            anyhow::Ok((records?, page.next_page_token))
+        });
+        listed.await?.newest(&mut session.output)
     }
 }
 

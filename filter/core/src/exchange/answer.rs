@@ -126,6 +126,13 @@ impl Exchange {
         let Some(attempt) = self.attempts.last() else {
             return;
         };
+        if self.turn_by(attempt).is_some() {
+            // The router did not follow it after all.
+            sink.set(
+                ":status",
+                Decimal::new(attempt.answer.status.into()).as_bytes(),
+            );
+        }
         let seen_us = attempt.answer.first_content_us;
         self.standings(seen_us.unwrap_or(attempt.started.mono_us))
             .edit_head(sink);

@@ -28,7 +28,7 @@ impl Exchange {
         let rule = self.admitted.as_ref()?.route.rule;
         let rule = rule.and_then(|rule| self.config.rules.rule(rule));
         let patterns = rule.map_or(&[][..], |rule| &rule.context_length_patterns);
-        if error.is_context_length() || error.is_one_of(patterns) {
+        if error.is_context_length() || error.says(patterns) {
             let window = self.window_of(attempt.planned);
             return Some(Turn::ContextLength {
                 window,

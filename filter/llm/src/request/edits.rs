@@ -72,10 +72,8 @@ impl Span {
 
     /// The whole member that has this value: its name too, which may have no quote in it.
     pub(crate) fn with_name(self, body: &[u8]) -> Self {
-        let before = body.get(..self.start).unwrap_or_default();
-        let opening = memchr::memrchr_iter(b'"', before).nth(1);
         Self {
-            start: opening.unwrap_or(self.start),
+            start: self.name_of(body).unwrap_or(self).start,
             end: self.end,
         }
     }

@@ -7,7 +7,7 @@ use proto::admin::v1 as pb;
 use serde::Serialize;
 
 use super::super::Session;
-use super::super::collection::{self, page_size};
+use super::super::{collection, paging};
 use crate::amount::SignedAmount;
 use crate::link::Link;
 use crate::moment::Moment;
@@ -187,25 +187,21 @@ pub(super) async fn list_limits(session: &mut Session<'_>, limit: usize) -> anyh
 
 async fn list(
     link: &Link,
-    mut request: pb::ListBucketsRequest,
+    request: pb::ListBucketsRequest,
     limit: usize,
 ) -> anyhow::Result<Vec<pb::Bucket>> {
-    let mut buckets = Vec::new();
-    loop {
-        request.page_size = page_size(limit, buckets.len());
-        let page = link.limits().list_buckets(request.clone()).await;
+    let listed = paging::collect(limit, async |page_size: i32, page_token: String| {
+        let request = pb::ListBucketsRequest {
+            page_size,
+            page_token,
+            ..request.clone()
+        };
+        let page = link.limits().list_buckets(request).await;
         let page = page.map_err(|status| link.explain("list buckets", status.into()))?;
         let page = page.into_inner();
-        buckets.extend(page.buckets);
-        if limit > 0 && buckets.len() >= limit {
-            buckets.truncate(limit);
-            return Ok(buckets);
-        }
-        if page.next_page_token.is_empty() {
-            return Ok(buckets);
-        }
-        request.page_token = page.next_page_token;
-    }
+        anyhow::Ok((page.buckets, page.next_page_token))
+    });
+    Ok(listed.await?.entries)
 }
 
 fn print(session: &mut Session<'_>, limits: &Limits, buckets: &[pb::Bucket]) -> anyhow::Result<()> {

@@ -8,7 +8,8 @@ use proto::admin::v1::DeliveryState;
 use serde::Serialize;
 
 use super::super::Session;
-use super::super::collection::{self, page_size};
+use super::super::collection;
+use super::super::paging::{self, Listed};
 use super::buckets::{limit_name, signed};
 use crate::amount::SignedAmount;
 use crate::link::Link;
@@ -107,7 +108,8 @@ impl ListEvents {
     pub(super) async fn run(self, session: &mut Session<'_>) -> anyhow::Result<()> {
         let link = session.link().await?;
         let limits = limits(&link).await?;
-        let (events, is_cut) = self.list(&link).await?;
+        let listed = self.list(&link).await?;
+        let events = listed.newest(&mut session.output)?;
         match session.output.format {
             Format::Json => {
                 let views: Vec<_> = events.iter().map(|event| view(&limits, event)).collect();
@@ -121,39 +123,23 @@ impl ListEvents {
                 session.output.table(&table)?;
             }
         }
-        if is_cut {
-            let newest = self.limit;
-            session.output.note(format_args!(
-                "the newest {newest} are shown; all: --limit 0"
-            ))?;
-        }
         Ok(())
     }
 
-    /// The events, and whether there are more.
-    async fn list(&self, link: &Link) -> anyhow::Result<(Vec<pb::LimitEvent>, bool)> {
-        let mut events = Vec::new();
-        let mut request = pb::ListLimitEventsRequest {
-            limit: limit_name(&self.id),
-            undelivered: self.undelivered,
-            ..Default::default()
-        };
-        loop {
-            request.page_size = page_size(self.limit, events.len());
-            let page = link.limits().list_limit_events(request.clone()).await;
+    async fn list(&self, link: &Link) -> anyhow::Result<Listed<pb::LimitEvent>> {
+        paging::collect(self.limit, async |page_size: i32, page_token: String| {
+            let request = pb::ListLimitEventsRequest {
+                limit: limit_name(&self.id),
+                undelivered: self.undelivered,
+                page_size,
+                page_token,
+            };
+            let page = link.limits().list_limit_events(request).await;
             let page = page.map_err(|status| link.explain("list limit events", status.into()))?;
             let page = page.into_inner();
-            events.extend(page.events);
-            let is_full = self.limit > 0 && events.len() >= self.limit;
-            let is_cut = is_full && (events.len() > self.limit || !page.next_page_token.is_empty());
-            if is_full || page.next_page_token.is_empty() {
-                if is_full {
-                    events.truncate(self.limit);
-                }
-                return Ok((events, is_cut));
-            }
-            request.page_token = page.next_page_token;
-        }
+            anyhow::Ok((page.events, page.next_page_token))
+        })
+        .await
     }
 }
 
@@ -181,26 +167,18 @@ impl ListUnaccounted {
     }
 
     async fn list(&self, link: &Link) -> anyhow::Result<Vec<pb::Unaccounted>> {
-        let mut lost = Vec::new();
-        let mut request = pb::ListUnaccountedRequest {
-            limit: limit_name(&self.id),
-            ..Default::default()
-        };
-        loop {
-            request.page_size = page_size(self.limit, lost.len());
-            let page = link.limits().list_unaccounted(request.clone()).await;
+        let listed = paging::collect(self.limit, async |page_size: i32, page_token: String| {
+            let request = pb::ListUnaccountedRequest {
+                limit: limit_name(&self.id),
+                page_size,
+                page_token,
+            };
+            let page = link.limits().list_unaccounted(request).await;
             let page = page.map_err(|status| link.explain("list what was lost", status.into()))?;
             let page = page.into_inner();
-            lost.extend(page.unaccounted);
-            if self.limit > 0 && lost.len() >= self.limit {
-                lost.truncate(self.limit);
-                return Ok(lost);
-            }
-            if page.next_page_token.is_empty() {
-                return Ok(lost);
-            }
-            request.page_token = page.next_page_token;
-        }
+            anyhow::Ok((page.unaccounted, page.next_page_token))
+        });
+        Ok(listed.await?.entries)
     }
 }
 

@@ -7,7 +7,7 @@ use proto::admin::v1 as pb;
 use serde::Serialize;
 
 use super::super::Session;
-use super::super::collection::{self, page_size};
+use super::super::{collection, paging};
 use super::buckets::{limit_id, limit_name, signed};
 use super::worst::{self, WorstView};
 use crate::amount::SignedAmount;
@@ -95,25 +95,21 @@ impl LimitStatus {
 
 async fn list(
     link: &Link,
-    mut request: pb::ListLimitStatusesRequest,
+    request: pb::ListLimitStatusesRequest,
     limit: usize,
 ) -> anyhow::Result<Vec<pb::LimitStatus>> {
-    let mut statuses = Vec::new();
-    loop {
-        request.page_size = page_size(limit, statuses.len());
-        let page = link.limits().list_limit_statuses(request.clone()).await;
+    let listed = paging::collect(limit, async |page_size: i32, page_token: String| {
+        let request = pb::ListLimitStatusesRequest {
+            page_size,
+            page_token,
+            ..request.clone()
+        };
+        let page = link.limits().list_limit_statuses(request).await;
         let page = page.map_err(|status| link.explain("list how limits stand", status.into()))?;
         let page = page.into_inner();
-        statuses.extend(page.statuses);
-        if limit > 0 && statuses.len() >= limit {
-            statuses.truncate(limit);
-            return Ok(statuses);
-        }
-        if page.next_page_token.is_empty() {
-            return Ok(statuses);
-        }
-        request.page_token = page.next_page_token;
-    }
+        anyhow::Ok((page.statuses, page.next_page_token))
+    });
+    Ok(listed.await?.entries)
 }
 
 fn tell(

@@ -129,6 +129,8 @@ pub(crate) struct Shell {
     pub(crate) client_reads_frames: Option<usize>,
     /// Milliseconds between frames.
     pub(crate) frame_gap_ms: u64,
+    /// False: it has no room to keep the body for another attempt.
+    pub(crate) router_retries: bool,
     pub(crate) limits: &'static NodeLimits,
     pub(crate) health: &'static Health,
     /// What the agent does while a request waits.
@@ -199,6 +201,7 @@ impl Shell {
             clusters: BTreeSet::from(["turnpike-provider-a", "turnpike-provider-b"]),
             client_reads_frames: None,
             frame_gap_ms: 0,
+            router_retries: true,
             limits: Box::leak(Box::default()),
             health: Box::leak(Box::default()),
             agent: Box::new(|_| {}),
@@ -506,12 +509,12 @@ impl Run<'_> {
     fn pass_head(&mut self, exchange: &mut Exchange, head: &mut Headers, may_retry: bool) -> bool {
         exchange.edit_response_head(&mut Sink(head));
         let status: u16 = head[":status"].parse().unwrap();
-        if may_retry && (status >= 500 || status == 429) {
+        if may_retry && self.shell.router_retries && (status >= 500 || status == 429) {
             return true;
         }
         exchange.restore_request_head(&mut Sink(&mut self.headers));
         exchange.edit_client_head(&mut Sink(head));
-        self.seen.status = status;
+        self.seen.status = head[":status"].parse().unwrap();
         self.seen.headers = head.clone();
         false
     }

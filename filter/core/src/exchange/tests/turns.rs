@@ -121,3 +121,14 @@ fn a_policys_refusal_without_a_chain_goes_to_the_client() {
     assert_eq!((seen.status, seen.code().as_str()), (400, "content_filter"));
     assert_eq!(asked(&seen), ["up-short"]);
 }
+
+#[test]
+fn a_client_whose_request_the_router_does_not_send_again_gets_the_providers_status() {
+    let mut shell = with(in_one_plan());
+    shell.router_retries = false;
+    let seen = shell.chat(ASK, &[Play::json(400, CODED)]);
+    assert_eq!(
+        (seen.status, seen.code().as_str()),
+        (400, "context_length_exceeded")
+    );
+}
