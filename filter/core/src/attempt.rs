@@ -241,7 +241,7 @@ impl Attempt {
                 retry_after_s: self.answer.retry_after_s,
             }),
             401..=403 => Some(Failure::Rejected),
-            0 | 200..=399 | 404 | 408 | 409 | 500.. => Some(Failure::Unwell),
+            ..=399 | 404 | 408 | 409 | 500.. => Some(Failure::Unwell),
             _ => None,
         }
     }
@@ -250,7 +250,8 @@ impl Attempt {
     pub(crate) fn verdict(&self) -> Verdict {
         match self.answer.status {
             0 if self.is_unconnected || !self.is_sent => Verdict::NotBilled,
-            0 => Verdict::Unknown,
+            // Another protocol that nobody asked for is no answer either.
+            ..200 => Verdict::Unknown,
             200..300 if self.is_error_without_content() => match self.reported() {
                 Some(_) => Verdict::Billed,
                 None => Verdict::NotBilled,

@@ -350,8 +350,17 @@ fn a_provider_that_knows_max_tokens_alone_is_told_its_bound_there() {
 
 #[test]
 fn another_protocol_that_nobody_asked_for_is_no_answer() {
-    let seen = Shell::new().chat(PAIR, &[Play::json(101, ""), Play::json(200, ANSWER)]);
+    let switches = || Play::json(101, "");
+    let seen = Shell::new().chat(PAIR, &[switches(), Play::json(200, ANSWER)]);
     assert_eq!((seen.status, seen.providers.len()), (200, 2));
+    let seen = Shell::new().chat(PAIR, &[Play::json(500, "{}"), switches()]);
+    assert_eq!(seen.status, 502);
+    let (number, verdict, ..) = verdicts(&seen)[1];
+    assert_eq!(
+        (number, verdict),
+        (2, Verdict::Unknown),
+        "it may have been worked on"
+    );
 }
 
 #[test]
